@@ -1,0 +1,1 @@
+"""Prompt, generate, check citations, abstain."""

@@ -1,0 +1,95 @@
+"""The error tree. Every error says what happened, to what, and what to do now.
+
+EcphoryError
+├── SettingsError            a setting is unknown, malformed or contradicts another
+├── InputError               a document, file, question or filter that cannot be taken
+│   └── UnsupportedFormat    a known format that is not read yet (PDF, DOCX, HTML)
+├── StoreError               the store file cannot be used as asked
+│   ├── StoreNotFound        nothing is there, and creating was not asked for
+│   ├── NotAStore            something else is there
+│   ├── StoreTooNew          written by a later version
+│   ├── StoreBusy            another process is writing
+│   ├── StoreReadOnly        a write to a store opened read-only
+│   ├── StoreDamaged         the file fails its own checks
+│   ├── EncoderMismatch      its vectors come from another encoder
+│   └── DocumentNotFound     no document has this id
+└── ModelError               an encoder, extractor or generator cannot do its work
+    ├── ModelNotAvailable    its package, file or server is missing
+    ├── ModelFetchError      a model's files could not be fetched or failed their check
+    ├── GenerationError      the model failed, or what it returned cannot be used
+    └── PromptTooLong        does not fit, even with the least evidence
+"""
+
+from __future__ import annotations
+
+
+class EcphoryError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class SettingsError(EcphoryError):
+    """A setting is unknown, malformed or contradicts another."""
+
+
+class InputError(EcphoryError):
+    """A document, file, question or filter that cannot be taken."""
+
+
+class UnsupportedFormat(InputError):
+    """A known format that is not read yet."""
+
+
+class StoreError(EcphoryError):
+    """The store file cannot be used as asked."""
+
+
+class StoreNotFound(StoreError):
+    """There is no store at this path, and creating one was not asked for."""
+
+
+class NotAStore(StoreError):
+    """The file at this path is something else."""
+
+
+class StoreTooNew(StoreError):
+    """The store was written by a later version of this package."""
+
+
+class StoreBusy(StoreError):
+    """Another process holds the write lock."""
+
+
+class StoreReadOnly(StoreError):
+    """A write to a store that was opened read-only."""
+
+
+class StoreDamaged(StoreError):
+    """The file fails its own checks."""
+
+
+class EncoderMismatch(StoreError):
+    """The store's vectors come from another encoder than the one configured."""
+
+
+class DocumentNotFound(StoreError):
+    """No document has this id."""
+
+
+class ModelError(EcphoryError):
+    """An encoder, extractor or generator cannot do its work."""
+
+
+class ModelNotAvailable(ModelError):
+    """A package, file or server that the model needs is missing."""
+
+
+class ModelFetchError(ModelError):
+    """A model's files could not be fetched, or failed their size or checksum."""
+
+
+class GenerationError(ModelError):
+    """The model failed, or what it returned cannot be used."""
+
+
+class PromptTooLong(ModelError):
+    """The prompt does not fit the model's context, even with the least evidence."""

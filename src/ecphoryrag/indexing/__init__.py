@@ -1,0 +1,1 @@
+"""The road of a document: load, chunk, extract, encode, commit."""

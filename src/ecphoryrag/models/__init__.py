@@ -1,0 +1,1 @@
+"""Adapters: encoders, extractors and generators, one vendor a file."""

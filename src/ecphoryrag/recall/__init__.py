@@ -1,0 +1,1 @@
+"""The road of a question: cues, activation, spreading, chains, ranking, grounding."""

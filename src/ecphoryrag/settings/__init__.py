@@ -1,0 +1,29 @@
+"""Every setting, its default and its reason.
+
+A value comes from, strongest first: an argument, the environment (``ECPHORY_RECALL__ECPHORY__DAMPING=0.7``), the
+file named by ``ECPHORY_CONFIG`` or else ``ecphory.toml`` in the working folder, the default. Nothing is read before
+:func:`load_settings` is called.
+"""
+
+from ecphoryrag.settings.answering import AnsweringSettings, LocalModelSettings
+from ecphoryrag.settings.indexing import ChunkSettings, IndexingSettings
+from ecphoryrag.settings.load import Origin, SettingValue, explain_settings, load_settings
+from ecphoryrag.settings.recall import EcphorySettings, FlatSettings, MethodName, PaperSettings, RecallSettings
+from ecphoryrag.settings.root import Settings
+
+__all__ = [
+    "AnsweringSettings",
+    "ChunkSettings",
+    "EcphorySettings",
+    "FlatSettings",
+    "IndexingSettings",
+    "LocalModelSettings",
+    "MethodName",
+    "Origin",
+    "PaperSettings",
+    "RecallSettings",
+    "SettingValue",
+    "Settings",
+    "explain_settings",
+    "load_settings",
+]

@@ -1,0 +1,328 @@
+"""The values that travel between the parts: frozen, slotted, without behaviour beyond arithmetic on themselves.
+
+Offsets are counted in characters (Python code points), half-open: ``text[start:end]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+Metadata: TypeAlias = Mapping[str, JsonValue]
+Field: TypeAlias = Literal["text", "title"]
+AboutKind: TypeAlias = Literal["title", "heading", "subject", "frequent"]
+"""Why a chunk is held to be *about* an entity: it bears the document's title, a heading above the chunk, the subject
+of the chunk's first sentence, or the name the chunk repeats most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of a structured document; ``document.text[start:end] == text``. Level 1 is the outermost."""
+
+    level: int
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is remembered as one thing, updated as one thing and forgotten as one thing."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Metadata = field(default_factory=dict)
+    headings: tuple[Heading, ...] = ()
+    source: str | None = None
+    """Where it was read from, for the reader of a report; not part of the content."""
+
+    @property
+    def content_hash(self) -> str:
+        """Hexadecimal BLAKE2b-128 of title, text, metadata and headings: equal exactly if the content is."""
+        content = [self.title, self.text, self.metadata, [[h.level, h.start, h.end] for h in self.headings]]
+        canonical = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(canonical.encode("ascii"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence; offsets into the text it was split from."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of a document: ``document.text[start:end] == text``. ``ordinal`` counts from 0 within the document."""
+
+    document_id: str
+    ordinal: int
+    text: str
+    start: int
+    end: int
+    headings: tuple[str, ...] = ()
+    """The headings the chunk stands under, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One occurrence of an entity's name: ``getattr(document, field)[start:end] == name``."""
+
+    name: str
+    key: str
+    """The normalised name; mentions with equal keys are mentions of one entity."""
+    start: int
+    end: int
+    field: Field = "text"
+    type: str = "name"
+    description: str = ""
+    """The sentence that defines the entity here, or an extractor's own words."""
+    importance: int = 3
+    """1 (passing) to 5 (what the chunk is about)."""
+    about: AboutKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was spent. Token counts come from the model's own counting unless ``estimated``."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    embedding_tokens: int = 0
+    seconds: float = 0.0
+    estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.embedding_tokens + other.embedding_tokens,
+            self.seconds + other.seconds,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What an extractor found in one chunk."""
+
+    mentions: tuple[Mention, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+    """Pairs of entity keys that the text itself says name one thing, such as an acronym and its expansion."""
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An engram: a name, what is known of it, and how often it was met."""
+
+    key: str
+    name: str
+    type: str
+    description: str
+    importance: int
+    aliases: tuple[str, ...]
+    """Every spelling it was met under, ``name`` included, most frequent first."""
+    mention_count: int
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What of the question starts the recall: an entity named in it."""
+
+    text: str
+    """The words of the question."""
+    start: int
+    end: int
+    entity_key: str
+    entity_name: str
+    weight: float
+    """Share of the cue activation; the weights of a question's cues sum to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One station on a path: a cue of the question, an entity, or the sentence that led on from one to the next."""
+
+    kind: Literal["question", "cue", "entity", "sentence", "chunk"]
+    text: str
+    document_id: str | None = None
+    start: int | None = None
+    end: int | None = None
+    field: Field = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How a chunk was reached: ``direct`` (like the question), ``spread`` (over entities), ``chain`` (a next hop)."""
+
+    kind: Literal["direct", "spread", "chain"]
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A ranked chunk: ``number`` counts from 1, best first."""
+
+    number: int
+    chunk: Chunk
+    title: str
+    score: float
+    signals: Mapping[str, float]
+    """The parts the score was made of, by name, such as ``dense``, ``bm25``, ``activation``, ``chain``."""
+    path: Path
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedEntity:
+    """An activated entity: ``rank`` counts from 1, most active first."""
+
+    rank: int
+    entity: Entity
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An implicit relation: a sentence that joins two activated entities, found at question time."""
+
+    subject: str
+    object: str
+    sentence: str
+    document_id: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a question brought back, before any language model."""
+
+    question: str
+    method: str
+    chunks: tuple[Evidence, ...]
+    entities: tuple[RankedEntity, ...] = ()
+    cues: tuple[Cue, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    reason: str | None = None
+    """Why nothing, or less than could be expected, was recalled; None if all is well."""
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer and all it rests on. ``text`` is None if the evidence or the model did not give one: see ``reason``."""
+
+    question: str
+    text: str | None
+    reasoning: str
+    evidence: tuple[Evidence, ...]
+    """The evidence that was in the prompt, numbered as the model saw it."""
+    cited: tuple[int, ...]
+    """Numbers of the evidence that the answer says it used."""
+    recall: Recall
+    usage: Usage
+    reason: str | None = None
+    model: str | None = None
+    notes: tuple[str, ...] = ()
+    """Whatever was done short of what was asked: evidence left out or shortened to fit, a retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A document or file that could not be taken in, and why."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport:
+    """The outcome of adding documents: each given document is counted in exactly one of the four groups."""
+
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    failed: tuple[Failure, ...] = ()
+    left_out: tuple[Failure, ...] = ()
+    """Files passed over by rule (hidden, git-ignored, symbolic links), with the rule."""
+    chunks: int = 0
+    mentions: int = 0
+    empty_chunks: tuple[tuple[str, int], ...] = ()
+    """(document id, chunk ordinal) of chunks in which the extractor found nothing."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    interrupted: bool = False
+    """True if stopped by Ctrl-C; what is listed as added or updated is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderIdentity:
+    """Which vectors these are. Vectors of different identities are never compared."""
+
+    name: str
+    version: str
+    dimension: int
+    """0 for the encoder ``none``."""
+    fingerprint: str
+    """Hash of the weights and of all that changes the vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """What a store holds."""
+
+    path: str
+    format: int
+    generation: int
+    documents: int
+    chunks: int
+    entities: int
+    mentions: int
+    empty_chunks: int
+    encoder: EncoderIdentity
+    extractor: str
+    bytes: int
+    text_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSummary:
+    """A line of the list of documents."""
+
+    id: str
+    title: str
+    chunks: int
+    characters: int
+    metadata: Metadata
+    content_hash: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A turn of a chat prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a language model returned. ``finish_reason`` is ``stop``, ``length``, or the server's own word."""
+
+    text: str
+    finish_reason: str
+    usage: Usage
