@@ -1,0 +1,89 @@
+"""The default encoder: the mean of token vectors that the package ``wordllama`` ships."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from ecphoryrag.models.packaged import encodable, packaged_file
+from ecphoryrag.ports import Encoded, Vectors
+from ecphoryrag.types import EncoderIdentity
+
+PACKAGE = "wordllama"
+REMEDY = "pip install 'wordllama==0.4.0.post1'"
+WEIGHTS = "weights/l2_supercat_256.safetensors"
+WEIGHTS_SHA256 = "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
+TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+TOKENIZER_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
+
+WEIGHTING = "uniform"
+"""How the token vectors of a text are weighed before they are averaged; part of the identity's version."""
+BATCH = 512
+"""Texts tokenized together: enough to keep all cores busy, few enough that token ids take a few megabytes."""
+
+
+class StaticEncoder:
+    """A text's vector is the weighted mean of its tokens' vectors, scaled to unit length. 256 dimensions.
+
+    Reads the weights and tokenizer of ``wordllama`` 0.4.0.post1 without importing it, since its own loader wants a
+    download. Word order plays no part; the same text always gets the same vector, whatever else is in the batch.
+    """
+
+    def __init__(self) -> None:
+        weights = packaged_file(PACKAGE, WEIGHTS, WEIGHTS_SHA256, REMEDY)
+        tokenizer = packaged_file(PACKAGE, TOKENIZER, TOKENIZER_SHA256, REMEDY)
+        (self._table,) = load_file(weights).values()
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._weights = token_weights(self._tokenizer.get_vocab_size())
+        fingerprint = f"{WEIGHTS_SHA256[:16]}-{TOKENIZER_SHA256[:16]}"
+        self._identity = EncoderIdentity(
+            "static", f"wordllama-0.4.0.post1/{WEIGHTING}", self._table.shape[1], fingerprint
+        )
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """Name, version, dimension, and a fingerprint of weights and tokenizer."""
+        return self._identity
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
+        """(len(texts), 256) float32, rows of unit length; a text without tokens is a zero row. Any length is read."""
+        del kind  # the vectors are symmetric
+        vectors = np.zeros((len(texts), self._table.shape[1]), np.float32)
+        tokens = 0
+        for start in range(0, len(texts), BATCH):
+            batch = [encodable(text) for text in texts[start : start + BATCH]]
+            encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            ids = [np.asarray(encoding.ids, np.int64) for encoding in encodings]
+            vectors[start : start + len(batch)] = self._pool(ids)
+            tokens += sum(map(len, ids))
+        return Encoded(vectors, tokens)
+
+    def _pool(self, ids: list[NDArray[np.int64]]) -> Vectors:
+        """(len(ids), 256) unit rows from the token ids of each text."""
+        offsets = np.cumsum([0, *map(len, ids)])
+        # Only the rows in use become float32, so that loading need not convert the whole table.
+        used, columns = np.unique(np.concatenate(ids), return_inverse=True)
+        counts = sp.csr_array(
+            (self._weights[used][columns], columns, offsets), shape=(len(ids), len(used)), dtype=np.float32
+        )
+        # Scaling to unit length makes the sum do for the mean.
+        return unit_rows(np.asarray(counts @ self._table[used].astype(np.float32)))
+
+
+def token_weights(vocabulary: int) -> NDArray[np.float32]:
+    """(vocabulary,) weight of each token: all alike."""
+    return np.ones(vocabulary, np.float32)
+
+
+def unit_rows(vectors: Vectors) -> Vectors:
+    """(n, d) rows scaled to unit length; a zero row stays zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms == 0, 1, norms), np.float32)
