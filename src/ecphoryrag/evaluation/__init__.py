@@ -1,1 +1,1 @@
-"""Data sets, metrics, methods, statistics and report."""
+"""Measuring recall: data sets, metrics, statistics, the run over methods, and its report."""
