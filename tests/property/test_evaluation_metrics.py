@@ -48,8 +48,6 @@ def test_a_document_stands_once_at_its_best_chunk(chunks: list[str]) -> None:
 
 NAMES = ["paris", "london", "the", "42", "a", "of", "it's", "Rome,", "ROME"]
 WORDS = st.lists(st.sampled_from(NAMES), max_size=6).map(" ".join)
-    " ".join
-)
 
 
 @given(WORDS, st.lists(WORDS, min_size=1, max_size=3))
