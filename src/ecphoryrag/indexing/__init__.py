@@ -1,1 +1,23 @@
 """The road of a document: load, chunk, extract, encode, commit."""
+
+from __future__ import annotations
+
+from ecphoryrag.indexing.items import LeftOut, Loaded, document_from, load_items
+from ecphoryrag.indexing.load import LoadedPaths, load_paths, load_stdin
+from ecphoryrag.indexing.pipeline import index, passage_text
+from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
+
+__all__ = [
+    "LeftOut",
+    "Loaded",
+    "LoadedPaths",
+    "Progress",
+    "ProgressCallback",
+    "Stage",
+    "document_from",
+    "index",
+    "load_items",
+    "load_paths",
+    "load_stdin",
+    "passage_text",
+]

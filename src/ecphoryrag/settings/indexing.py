@@ -9,6 +9,7 @@ from pydantic import Field
 from ecphoryrag.settings.base import Count, Group
 
 ExtractorName = Literal["names"]
+StdinFormat = Literal["auto", "text", "markdown", "json", "jsonl"]
 EncoderName = Literal["static", "minilm", "none"]
 
 
@@ -31,7 +32,10 @@ class IndexingSettings(Group):
     """Fits every machine; `minilm` recalls better and indexes more slowly; `none` is the smallest install."""
     chunks: ChunkSettings = ChunkSettings()
     """How a document is cut."""
-    max_file_bytes: Count = 256 * 2**20
-    """A larger file is refused by name rather than read into memory."""
+    max_file_bytes: Count = 32 * 2**20
+    """A larger file, or line of JSONL, is refused by name rather than read into memory: five million words, more than
+    the longest book, and what is derived from them still fits a small machine. A JSONL file may be of any size."""
+    stdin_format: StdinFormat = "auto"
+    """How standard input is read; `auto` looks whether it is JSONL or JSON, and takes it for text if not."""
     batch: Count = 64
     """Documents prepared together: encoders are faster on many texts at once; each is still its own transaction."""
