@@ -1,0 +1,66 @@
+"""Cues: the entities that a question names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecphoryrag.text.keys import is_linkable, normal_words
+
+LONGEST_NAME = 16
+"""Words of the longest name looked for: few titles are longer, in scripts whose every sign counts as a word too."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCue:
+    """A known name in the question: ``question[start:end]``, and the entity it names, aliases of it behind."""
+
+    start: int
+    end: int
+    entities: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CueRule:
+    """Which names are too short or too common to be cues unless written as names."""
+
+    positions: Mapping[str, int]
+    """Entity key to position."""
+    frequency: NDArray[np.int64]
+    """(m,) documents that mention the entity."""
+    mentioned: NDArray[np.bool_]
+    """(m,) whether any chunk that may be recalled mentions it."""
+    common: float
+    """More documents than this make a name of one word common."""
+
+
+def find_cues(question: str, rule: CueRule, aliases: Mapping[int, Sequence[int]]) -> list[FoundCue]:
+    """The known names in the question, longest first, none overlapping, in the order of the question."""
+    words = normal_words(question)
+    taken = [False] * len(words)
+    found: list[FoundCue] = []
+    for length in range(min(LONGEST_NAME, len(words)), 0, -1):
+        for at in range(len(words) - length + 1):
+            if any(taken[at : at + length]):
+                continue
+            start, end = words[at].start, words[at + length - 1].end
+            key = " ".join(word.norm for word in words[at : at + length])
+            entity = rule.positions.get(key)
+            if entity is None or not rule.mentioned[entity] or not _tells(question, (start, end), key, rule):
+                continue
+            taken[at : at + length] = [True] * length
+            same = [other for other in aliases.get(entity, ()) if rule.mentioned[other]]
+            found.append(FoundCue(start, end, (entity, *same)))
+    return sorted(found, key=lambda cue: cue.start)
+
+
+def _tells(question: str, span: tuple[int, int], key: str, rule: CueRule) -> bool:
+    """Whether these words are likely meant as the name. The question's first word is capital whatever it means."""
+    start, end = span
+    as_name = bool(question[:start].strip()) and any(sign.isupper() or sign.isdigit() for sign in question[start:end])
+    if " " not in key and rule.frequency[rule.positions[key]] > rule.common and not as_name:
+        return False
+    return as_name or is_linkable(key)

@@ -1,0 +1,90 @@
+"""The method `ecphory`: cues, spreading, chains."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ecphoryrag.recall.activate import chunk_seeds, cue_weights, join_seeds
+from ecphoryrag.recall.chains import Chains, Encode, Walkable, chains
+from ecphoryrag.recall.cues import CueRule, FoundCue, find_cues
+from ecphoryrag.recall.flat import Scores
+from ecphoryrag.recall.graph import Graph, graph, to_chunk
+from ecphoryrag.recall.question import Asked, Likeness
+from ecphoryrag.recall.rank import anchored, log_activation
+from ecphoryrag.recall.spread import Activation, spread
+from ecphoryrag.settings.recall import EcphorySettings
+from ecphoryrag.snapshot import Snapshot
+
+CUE_COMMON_LEAST = 3
+"""Documents; in a small store no name that fewer mention is common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How the activation came about: what the paths are read from. n chunks, m entities."""
+
+    cues: tuple[FoundCue, ...]
+    cue_weights: tuple[float, ...]
+    seeds: Activation
+    activation: Activation
+    entities_of: sp.csr_array
+    """(n, m) rows that sum to 1: what each chunk passes on."""
+    to_chunk: sp.csr_array
+    """(m, n) rows that sum to 1: what each entity passes on."""
+    chains: Chains
+    spread: Scores
+    """(n,) score before chains."""
+    scores: Scores
+    """(n,) final."""
+
+
+def ecphory(
+    asked: Asked, like: Likeness, snapshot: Snapshot, known: Graph, encode: Encode, settings: EcphorySettings
+) -> Trace:
+    """Activate, spread and chain over the chunks of ``asked``; ``known`` is the graph over exactly these."""
+    rule = CueRule(
+        positions=snapshot.entity_positions,
+        frequency=known.facts.frequency,
+        mentioned=known.mentioned,
+        common=max(CUE_COMMON_LEAST, settings.cue_common * len(snapshot.document_ids)),
+    )
+    cues = find_cues(asked.text, rule, _aliases(snapshot.aliases))
+    named = [cue.entities for cue in cues]
+    weights = cue_weights(named, known.facts.rarity)
+    on_chunks = chunk_seeds(like.hybrid, settings.seeds, settings.sharpness)
+    seeds = join_seeds(on_chunks, named, weights, len(known.facts.rarity), settings.chunk_share)
+    passed = to_chunk(known, like.hybrid, settings.sibling_sharpness)
+    active = spread(seeds, known.to_entity, passed, damping=settings.damping, steps=settings.steps)
+    score = anchored(log_activation(active.chunks, settings.floor), like.hybrid, settings.anchor)
+    walkable = Walkable(known.to_entity, passed, known.facts.rarity)
+    hops = chains(score, {entity for cue in named for entity in cue}, asked, walkable, encode, settings.chain)
+    return Trace(
+        cues=tuple(cues),
+        cue_weights=tuple(weights),
+        seeds=seeds,
+        activation=active,
+        entities_of=known.to_entity,
+        to_chunk=passed,
+        chains=hops,
+        spread=score,
+        scores=score + settings.chain.weight * hops.scores,
+    )
+
+
+def restricted(known: Graph, positions: NDArray[np.int64]) -> Graph:
+    """The graph as if only these chunks existed, corpus statistics aside."""
+    return graph(known.facts.rows(positions))
+
+
+def _aliases(pairs: NDArray[np.int32]) -> Mapping[int, Sequence[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for one, other in pairs.tolist():
+        found[one].append(other)
+        found[other].append(one)
+    return found

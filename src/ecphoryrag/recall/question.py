@@ -1,0 +1,95 @@
+"""A question met with a store: its words as terms, its vector, and the chunks that it may recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecphoryrag.ports import Encoder, View
+from ecphoryrag.recall.flat import Scores, bm25_scores, dense_scores, hybrid_scores
+from ecphoryrag.recall.lexical import LexicalIndex, term_columns, term_weights
+from ecphoryrag.text.keys import normal_words
+
+
+class Meter:
+    """Encodes queries, and adds up what that costs."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.calls = 0
+        self.tokens = 0
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(texts, d) query vectors. Raises ModelError."""
+        if not self._encoder.identity.dimension:
+            return np.zeros((len(texts), 0), np.float32)
+        encoded = self._encoder.encode(texts, "query")
+        self.calls += 1
+        self.tokens += encoded.tokens
+        return encoded.vectors
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWord:
+    """A word of the question as written, and its terms."""
+
+    text: str
+    terms: frozenset[int]
+    """Rows of ``Asked.weights``."""
+    frequency: int
+    """Chunks of the store that hold its most frequent term."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """n chunks that may be recalled, q terms of the question that the store knows, d dimensions."""
+
+    text: str
+    words: tuple[QuestionWord, ...]
+    """Those that the store knows."""
+    vector: NDArray[np.float32]
+    """(d,)"""
+    weights: NDArray[np.float64]
+    """(q, n) BM25 weight of each term in each chunk."""
+    vectors: NDArray[np.float32]
+    """(n, d)"""
+    positions: NDArray[np.int64]
+    """(n,) where these chunks stand in the snapshot, ascending."""
+    whole: bool
+    """Whether these are all chunks of the snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """(n,) each: likeness of the chunks to the question, without association."""
+
+    dense: Scores
+    bm25: Scores
+    hybrid: Scores
+
+
+def ask(question: str, view: View, index: LexicalIndex, positions: NDArray[np.int64], encode: Meter) -> Asked:
+    """Meet the question with the chunks at these positions of the view's snapshot."""
+    snapshot = view.snapshot
+    columns = term_columns(view.terms(question), snapshot.terms)
+    local = {int(column): at for at, column in enumerate(columns)}
+    words = []
+    for text in dict.fromkeys(question[word.start : word.end] for word in normal_words(question)):
+        known = [snapshot.terms[term] for term in view.terms(text) if term in snapshot.terms]
+        held = frozenset(local[column] for column in known if column in local)
+        if held:
+            words.append(QuestionWord(text, held, max(int(index.frequency[column]) for column in known)))
+    weights, vectors = term_weights(index, columns), snapshot.vectors
+    whole = len(positions) == snapshot.chunk_count
+    if not whole:
+        weights, vectors = weights[:, positions], vectors[positions]
+    return Asked(question, tuple(words), encode([question])[0], weights, vectors, positions, whole)
+
+
+def likeness(asked: Asked, dense_share: float) -> Likeness:
+    """Dense, BM25, and both."""
+    dense, bm25 = dense_scores(asked.vectors, asked.vector), bm25_scores(asked.weights)
+    return Likeness(dense, bm25, hybrid_scores(dense, bm25, dense_share))
