@@ -83,6 +83,15 @@ def test_a_method_that_cannot_run_tells_why_and_is_asked_once() -> None:
     assert len(shelf.asked) == 1
 
 
+def test_a_method_that_needs_vectors_where_there_are_none_tells_why() -> None:
+    asked = ask_all(Shelf(""), "dense", QUESTIONS, told, vectors=False)
+    assert asked.unavailable == "the store is empty"
+    for method, vectors in (("bm25", False), ("dense", True)):
+        wrong = ask_all(Shelf(""), method, QUESTIONS, told, vectors=vectors)
+        assert wrong.unavailable is None
+        assert wrong.rankings == [(), (), ()]
+
+
 def test_a_slip_of_the_programmer_is_no_wrong_answer() -> None:
     shelf = Shelf("ab", {"second": AttributeError("no such thing")})
     with pytest.raises(AttributeError):

@@ -15,6 +15,8 @@ METHODS: tuple[str, ...] = get_args(MethodName)
 DEFAULT = "ecphory"
 FLAT = ("dense", "bm25", "hybrid")
 """Methods that rank chunks by likeness to the question alone."""
+NEED_VECTORS = ("dense", "paper")
+"""Methods that with the encoder ``none`` have nothing to go by; they then recall nothing, for any question."""
 
 CANNOT_RUN = (ModelNotAvailable, SettingsError)
 """Raised by a method that the configuration does not allow at all."""
@@ -54,14 +56,20 @@ def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     return tuple(methods)
 
 
-def ask_all(recaller: Recaller, method: str, questions: Sequence[Question], progress: ProgressBar) -> Asked:
+def ask_all(
+    recaller: Recaller, method: str, questions: Sequence[Question], progress: ProgressBar, *, vectors: bool = True
+) -> Asked:
     """Every question, timed one by one after a first that is not timed, so that what is loaded once is not counted.
+
+    ``vectors`` is False if the encoder makes none.
 
     The untimed one is the last question: should an implementation remember the vector of the question it saw last,
     the first timed question does not profit.
     """
     try:
-        recaller.recall(questions[-1].text, k=1, method=method)
+        untimed = recaller.recall(questions[-1].text, k=1, method=method)
+        if not vectors and method in NEED_VECTORS and not untimed.chunks:
+            return Asked(method, unavailable=untimed.reason or "it needs vectors, and the encoder makes none")
     except CANNOT_RUN as error:
         return Asked(method, unavailable=str(error))
     except WRONG_ANSWER:

@@ -63,7 +63,7 @@ def score(rankings: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> M
             raise ValueError("a question without a gold document has no recall")
         if len(set(ranking)) < len(ranking):
             raise ValueError("a ranking holds a document twice; rank documents, not chunks")
-    figures = _standard([ranking[:RANKED] for ranking in rankings], gold)
+    figures = _standard(rankings, gold)
     for cut in ALL_CUTS:
         found = [all_at(ranking, needed, cut) for ranking, needed in zip(rankings, gold, strict=True)]
         figures[f"all@{cut}"] = np.array(found, dtype=np.float64)
