@@ -91,6 +91,10 @@ class Generator(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Release the model; calling it twice is harmless."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:

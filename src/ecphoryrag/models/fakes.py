@@ -83,3 +83,6 @@ class ScriptedGenerator:
         if len(words) > max_tokens:
             return Generation(" ".join(words[:max_tokens]), "length", Usage(1, prompt, max_tokens))
         return Generation(text, self._finish_reason, Usage(1, prompt, len(words)))
+
+    def close(self) -> None:
+        """Nothing to release."""
