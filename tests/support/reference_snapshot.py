@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.snapshot import ABOUT_KINDS, Snapshot
 from ecphoryrag.store.lexical import Tokenizer
-from ecphoryrag.text.keys import normal_words
+from ecphoryrag.text.keys import is_linkable, normal_words
 from ecphoryrag.types import Chunk, Entity, Extraction, Mention
 
-LINKED_WORDS = range(2, 7)
-LINKED_LETTERS = 4
+LINKED_WORDS = range(2, 9)
 NOT_NAMES = frozenset({"date", "number", "quantity", "term", "identifier"})
 
 
@@ -78,7 +77,7 @@ def _linked(
     for _, _, _, extraction in rows:
         for mention in extraction.mentions:
             words = tuple(mention.key.split())
-            if linkable(mention) and len(words) in LINKED_WORDS and len("".join(words)) >= LINKED_LETTERS:
+            if linkable(mention) and len(words) in LINKED_WORDS and is_linkable(mention.key):
                 known[words] = position[mention.key]
     found: dict[tuple[int, int], int] = {}
     for row, (_, _, chunk, _) in enumerate(rows):

@@ -1,0 +1,84 @@
+"""Files beside a store that only save time: arrays and string tables in safetensors format, stamped and checked.
+
+A file is used only if its stamp is the one asked for and its checksum holds; otherwise it counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write_cache(path: Path, stamp: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Replace the file in one step; False if its folder or the disk does not allow it, which costs only time."""
+    packed = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    data = save(packed, {"stamp": stamp, "checksum": _checksum(stamp, packed)})
+    try:
+        handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".tmp", dir=path.parent)
+    except OSError:
+        return False
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        temporary.replace(path)
+    except OSError:
+        return False
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+    return True
+
+
+def read_cache(path: Path, stamp: str) -> Arrays | None:
+    """The arrays (read-only), or None if the file is absent, of another stamp, or damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + size])["__metadata__"]
+        if header["stamp"] != stamp:
+            return None
+        arrays: Arrays = load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError):
+        return None
+    return arrays if header.get("checksum") == _checksum(stamp, arrays) else None
+
+
+def _checksum(stamp: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.blake2b(stamp.encode("utf-8"), digest_size=32)
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """UTF-8 of all strings in a row, and (n + 1,) offsets in characters."""
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    return np.frombuffer("".join(strings).encode("utf-8"), np.uint8), offsets
+
+
+def unpack_strings(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[str]:
+    """The strings again."""
+    text = data.tobytes().decode("utf-8")
+    bounds = offsets.tolist()
+    return [text[start:stop] for start, stop in itertools.pairwise(bounds)]

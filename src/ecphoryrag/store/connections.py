@@ -1,0 +1,171 @@
+"""Connections to a store's file: opening, checking what it is, transactions, a pool for readers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import apsw
+
+from ecphoryrag.errors import NotAStore, StoreError, StoreNotFound, StoreTooNew
+from ecphoryrag.store.faults import translating
+from ecphoryrag.store.lexical import VOCABULARIES
+from ecphoryrag.store.schema import APPLICATION_ID, FORMAT, MIGRATIONS, migrate
+
+BUSY_SECONDS = 5.0
+"""How long to wait for another writer: a transaction is one document, so milliseconds are usual."""
+CHECKPOINT_PAGES = 4000
+"""16 MB of write-ahead log before it is copied into the file: a checkpoint waits for the disk, so few are better."""
+IDLE_READERS = 8
+"""Connections kept open for later readings; more are opened while needed."""
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[None]:
+    """Commit what is done inside, or undo all of it, whatever happens."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def open_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS) -> apsw.Connection:
+    """A connection that may write, with all migrations applied.
+
+    Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy and StoreError.
+    """
+    _check_path(path, create=create)
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    with translating(path):
+        connection = _configured(apsw.Connection(str(path.absolute()), flags=flags), busy_seconds)
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute("PRAGMA secure_delete = ON")
+        if _format(connection, path) < FORMAT:
+            with transaction(connection, "IMMEDIATE"):
+                current = _format(connection, path)
+                for migration in MIGRATIONS[current:]:
+                    migrate(connection, migration)
+    return connection
+
+
+def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> apsw.Connection:
+    """A connection that cannot write, to a store of the current format.
+
+    If the folder is read-only and no other process left a log, the file is opened as one that cannot change.
+    Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy and StoreError.
+    """
+    _check_path(path, create=False)
+    with translating(path):
+        flags = apsw.SQLITE_OPEN_READONLY
+        name = str(path.absolute())
+        if not os.access(path.absolute().parent, os.W_OK) and not beside(path, "-wal").exists():
+            flags |= apsw.SQLITE_OPEN_URI
+            name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
+        connection = _configured(apsw.Connection(name, flags=flags), busy_seconds)
+        found = _format(connection, path)
+        if found < FORMAT:
+            raise StoreError(
+                f"The store {path} is of format {found}, and this version reads format {FORMAT}: open it once for "
+                "writing, for instance with `ecphory status`, to bring it up to date."
+            )
+        connection.execute(VOCABULARIES)
+    return connection
+
+
+def start_logging(connection: apsw.Connection) -> None:
+    """Write through a write-ahead log from now on, so that readers and the writer do not wait for each other."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def stop_logging(connection: apsw.Connection) -> None:
+    """Move the log into the file and make it one that opens without a log, unless other connections use it."""
+    connection.set_busy_timeout(0)
+    with suppress(apsw.BusyError, apsw.LockedError):
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """The file beside the store whose name has this at its end."""
+    return path.with_name(path.name + suffix)
+
+
+def _configured(connection: apsw.Connection, busy_seconds: float) -> apsw.Connection:
+    connection.set_busy_timeout(int(busy_seconds * 1000))
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def _check_path(path: Path, *, create: bool) -> None:
+    if path.is_dir():
+        raise NotAStore(f"{path} is a folder; a store is a file: name a file in it, such as {path / 'memory.ecphory'}.")
+    if not path.exists():
+        if not create:
+            raise StoreNotFound(f"There is no store at {path}; check the path, or add documents to make one there.")
+        if not path.absolute().parent.is_dir():
+            raise StoreError(f"The folder {path.absolute().parent} does not exist; make it, or name another path.")
+    elif path.stat().st_size == 0 and not create:
+        raise NotAStore(f"{path} is an empty file, not a store; remove it, or name another path.")
+
+
+def _format(connection: apsw.Connection, path: Path) -> int:
+    """The store's format; 0 for a file that is still empty."""
+    application = connection.execute("PRAGMA application_id").get
+    found: int = connection.execute("PRAGMA user_version").get
+    if application != APPLICATION_ID:
+        if application == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
+            return 0
+        raise NotAStore(f"{path} is an SQLite database of another application, not a store; name another path.")
+    if found > FORMAT:
+        raise StoreTooNew(
+            f"The store {path} is of format {found}, and this version knows formats up to {FORMAT}: install a newer "
+            "ecphoryrag, or index the documents into a new store."
+        )
+    return found
+
+
+class ReaderPool:
+    """Reading connections, each used by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._idle: list[apsw.Connection] = []
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[apsw.Connection]:
+        """A connection inside one read transaction."""
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"The store {self._path} has been closed; open it again.")
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = open_reader(self._path)
+        try:
+            with transaction(connection, "DEFERRED"):
+                yield connection
+        finally:
+            with self._lock:
+                keep = not self._closed and len(self._idle) < IDLE_READERS
+                if keep:
+                    self._idle.append(connection)
+            if not keep:
+                connection.close()
+
+    def close(self) -> None:
+        """Close what is idle now, and what is in use once it is given back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

@@ -1,0 +1,244 @@
+"""A document with all that was derived from it, to and from rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import apsw
+import numpy as np
+
+from ecphoryrag.errors import InputError
+from ecphoryrag.ports import IndexedDocument
+from ecphoryrag.snapshot import ABOUT_KINDS
+from ecphoryrag.store import sql
+from ecphoryrag.store.arrays import HALF, unit_rows
+from ecphoryrag.store.linking import word_hashes
+from ecphoryrag.text.terms import segment
+from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention
+
+FIELDS: tuple[Field, ...] = ("title", "text")
+"""``mentions.field`` holds the position here."""
+
+_INSERT_DOCUMENT = """
+INSERT INTO documents (id, content_hash, extractor, title, source, metadata, headings, text)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_INSERT_CHUNK = (
+    "INSERT INTO chunks (document, ordinal, start, stop, headings, words, vector) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_MENTION = """
+INSERT INTO mentions (chunk, number, entity, field, start, stop, type, importance, about, told, length, description)
+VALUES (?, ?, (SELECT row FROM entities WHERE key = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+def check(indexed: IndexedDocument, dimension: int) -> None:
+    """Raise ValueError if the parts do not belong together: a mistake of whoever made them."""
+    document, name = indexed.document, ascii(indexed.document.id)
+    if not len(indexed.chunks) == len(indexed.extractions) == len(indexed.vectors):
+        raise ValueError(f"Document {name} needs an extraction and a vector for each of its chunks.")
+    if indexed.vectors.shape != (len(indexed.chunks), dimension):
+        raise ValueError(f"Document {name} has vectors of shape {indexed.vectors.shape}, not (chunks, {dimension}).")
+    if not np.isfinite(indexed.vectors).all():
+        raise ValueError(f"Document {name} has a vector that is not finite.")
+    for ordinal, chunk in enumerate(indexed.chunks):
+        if chunk.ordinal != ordinal or document.text[chunk.start : chunk.end] != chunk.text:
+            raise ValueError(f"Chunk {ordinal} of document {name} is not what its ordinal and offsets say.")
+    for extraction in indexed.extractions:
+        for mention in extraction.mentions:
+            field = document.title if mention.field == "title" else document.text
+            if not mention.key or field[mention.start : mention.end] != mention.name or not mention.name:
+                raise ValueError(f"A mention of {mention.name!a} in document {name} does not stand where it says.")
+
+
+def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int) -> None:
+    """Write the rows of a checked document; the caller holds the transaction."""
+    document = indexed.document
+    connection.execute(_INSERT_DOCUMENT, _document_row(document, extractor))
+    row = connection.last_insert_rowid()
+    title = segment(document.title)
+    vectors = np.ascontiguousarray(indexed.vectors, HALF)
+    mentions: list[tuple[int | str | None, ...]] = []
+    aliases: list[tuple[int | str, ...]] = []
+    for chunk, extraction, vector in zip(indexed.chunks, indexed.extractions, vectors, strict=True):
+        words = word_hashes(chunk.text).astype("<u4").tobytes()
+        headings = _json(list(chunk.headings))
+        connection.execute(
+            _INSERT_CHUNK, (row, chunk.ordinal, chunk.start, chunk.end, headings, words, vector.tobytes())
+        )
+        number = connection.last_insert_rowid()
+        connection.execute(
+            "INSERT INTO search (rowid, title, body) VALUES (?, ?, ?)", (number, title, segment(chunk.text))
+        )
+        mentions += _mention_rows(number, chunk, extraction, document.text)
+        aliases += [(number, at, one, other) for at, (one, other) in enumerate(extraction.aliases)]
+    keys = {mention[2] for mention in mentions}
+    connection.executemany(
+        "INSERT INTO entities (key) VALUES (?) ON CONFLICT DO NOTHING", [(key,) for key in sorted(map(str, keys))]
+    )
+    connection.executemany(_INSERT_MENTION, mentions)
+    connection.executemany("INSERT INTO aliases VALUES (?, ?, ?, ?)", aliases)
+
+
+def _document_row(document: Document, extractor: int) -> tuple[int | str | None, ...]:
+    headings = [[heading.level, heading.text, heading.start, heading.end] for heading in document.headings]
+    fields = (
+        document.id,
+        document.title,
+        document.text,
+        document.source or "",
+        metadata := _json(dict(document.metadata)),
+    )
+    for field in fields:
+        try:
+            field.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Document {document.id!a} holds half of a surrogate pair ({field[error.start]!a}), which is no "
+                "character; replace it, for instance with text.encode('utf-16', 'surrogatepass').decode('utf-16', "
+                "'replace')."
+            ) from error
+    return (
+        document.id,
+        document.content_hash,
+        extractor,
+        document.title,
+        document.source,
+        metadata,
+        _json(headings),
+        document.text,
+    )
+
+
+def _mention_rows(
+    chunk_row: int, chunk: Chunk, extraction: Extraction, text: str
+) -> Iterator[tuple[int | str | None, ...]]:
+    told: dict[str, int] = {}
+    for number, mention in enumerate(extraction.mentions):
+        description: str | None = mention.description
+        at: int | None = None
+        if mention.description:
+            if mention.description not in told:
+                told[mention.description] = text.find(mention.description, chunk.start, chunk.end)
+            at = told[mention.description]
+        found = at is not None and at >= 0
+        yield (
+            chunk_row,
+            number,
+            mention.key,
+            FIELDS.index(mention.field),
+            mention.start,
+            mention.end,
+            mention.type,
+            mention.importance,
+            0 if mention.about is None else 1 + ABOUT_KINDS.index(mention.about),
+            at if found else None,
+            len(mention.description) if found else None,
+            None if found or not description else description,
+        )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def delete(connection: apsw.Connection, row: int) -> None:
+    """Remove a document with all that came from it; the caller holds the transaction."""
+    chunks = connection.execute("SELECT row FROM chunks WHERE document = ?", (row,)).fetchall()
+    entities = connection.execute(
+        "SELECT DISTINCT entity FROM mentions WHERE chunk IN (SELECT row FROM chunks WHERE document = ?)", (row,)
+    ).fetchall()
+    connection.executemany("DELETE FROM search WHERE rowid = ?", chunks)
+    connection.execute("DELETE FROM documents WHERE row = ?", (row,))
+    connection.executemany(
+        "DELETE FROM entities WHERE row = ?1 AND NOT EXISTS (SELECT 1 FROM mentions WHERE entity = ?1)", entities
+    )
+
+
+_SELECT_DOCUMENT = "SELECT row, id, title, text, metadata, headings, source FROM documents WHERE id = ?"
+
+
+def read_document(connection: apsw.Connection, id: str) -> tuple[int, Document] | None:
+    """The row number and the document with this id, if there is one."""
+    found = sql.row(connection, _SELECT_DOCUMENT, (id,))
+    if found is None:
+        return None
+    row, name, title, text, metadata, headings, source = found
+    return row, Document(
+        id=name,
+        text=text,
+        title=title,
+        metadata=json.loads(metadata),
+        headings=tuple(Heading(*heading) for heading in json.loads(headings)),
+        source=source,
+    )
+
+
+def read_indexed(connection: apsw.Connection, id: str, dimension: int) -> IndexedDocument | None:
+    """The document with its chunks, mentions and vectors; what the extraction cost is not kept."""
+    found = read_document(connection, id)
+    if found is None:
+        return None
+    row, document = found
+    chunks: list[Chunk] = []
+    extractions: list[Extraction] = []
+    vectors: list[bytes] = []
+    chunk_rows = list(
+        sql.rows(
+            connection,
+            "SELECT row, ordinal, start, stop, headings, vector FROM chunks WHERE document = ? ORDER BY ordinal",
+            (row,),
+        )
+    )
+    for number, ordinal, start, stop, headings, vector in chunk_rows:
+        chunks.append(Chunk(id, ordinal, document.text[start:stop], start, stop, tuple(json.loads(headings))))
+        pairs = sql.rows(connection, "SELECT one, other FROM aliases WHERE chunk = ? ORDER BY number", (number,))
+        aliases = tuple((one, other) for one, other in pairs)
+        extractions.append(
+            Extraction(tuple(read_mentions(connection, number, Texts(document.title, document.text))), aliases)
+        )
+        vectors.append(vector)
+    half = np.frombuffer(b"".join(vectors), HALF).reshape(len(chunks), dimension)
+    return IndexedDocument(document, tuple(chunks), tuple(extractions), unit_rows(half))
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a document's mentions point into."""
+
+    title: str
+    text: str
+
+
+def read_mentions(connection: apsw.Connection, chunk_row: int, texts: Texts) -> list[Mention]:
+    """The mentions of a chunk in the order of its extraction."""
+    found = sql.rows(
+        connection,
+        "SELECT key, field, start, stop, type, importance, about, told, length, description "
+        "FROM mentions JOIN entities e ON e.row = entity WHERE chunk = ? ORDER BY number",
+        (chunk_row,),
+    )
+    return [
+        Mention(
+            name=(texts.text if field else texts.title)[start:stop],
+            key=key,
+            start=start,
+            end=stop,
+            field=FIELDS[field],
+            type=type_,
+            description=described(texts.text, told, length, description),
+            importance=importance,
+            about=cast(AboutKind, ABOUT_KINDS[about - 1]) if about else None,
+        )
+        for key, field, start, stop, type_, importance, about, told, length, description in found
+    ]
+
+
+def described(text: str, told: int | None, length: int | None, description: str | None) -> str:
+    """A mention's description, which is a span of the document's text or words of its own."""
+    if told is not None and length is not None:
+        return text[told : told + length]
+    return description or ""

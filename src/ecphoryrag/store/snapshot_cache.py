@@ -1,0 +1,69 @@
+"""A snapshot as a cache file beside its store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ecphoryrag.snapshot import Snapshot
+from ecphoryrag.store.arrays import HALF, unit_rows
+from ecphoryrag.store.cachefile import Arrays, pack_strings, read_cache, unpack_strings, write_cache
+
+LAYOUT = 1
+"""Part of the stamp: raise it when what the file holds changes."""
+_STRINGS = ("document_ids", "entity_keys", "terms")
+_ROW_MATRICES = ("mentions", "about", "linked")
+_COLUMN_MATRICES = ("term_counts", "title_term_counts")
+_ARRAYS = ("chunk_documents", "chunk_rows", "aliases")
+
+
+def write_snapshot(path: Path, stamp: str, snapshot: Snapshot, half: NDArray[np.float16]) -> bool:
+    """Keep the snapshot; ``half`` are its vectors as the store has them. False if it could not be written."""
+    arrays: Arrays = {"vectors": half, "generation": np.array([snapshot.generation], np.int64)}
+    for name in _STRINGS:
+        arrays[f"{name}.text"], arrays[f"{name}.offsets"] = pack_strings(list(getattr(snapshot, name)))
+    for name in (*_ROW_MATRICES, *_COLUMN_MATRICES):
+        matrix = getattr(snapshot, name)
+        for part in ("data", "indices", "indptr"):
+            arrays[f"{name}.{part}"] = getattr(matrix, part)
+        arrays[f"{name}.shape"] = np.array(matrix.shape, np.int64)
+    for name in _ARRAYS:
+        arrays[name] = getattr(snapshot, name)
+    return write_cache(path, f"snapshot {LAYOUT} {stamp}", arrays)
+
+
+def read_snapshot(path: Path, stamp: str) -> Snapshot | None:
+    """The snapshot that was kept under this stamp, or None."""
+    arrays = read_cache(path, f"snapshot {LAYOUT} {stamp}")
+    if arrays is None:
+        return None
+    strings = {name: unpack_strings(arrays[f"{name}.text"], arrays[f"{name}.offsets"]) for name in _STRINGS}
+    half: NDArray[np.float16] = arrays["vectors"].astype(HALF, copy=False)
+    return Snapshot(
+        generation=int(arrays["generation"][0]),
+        document_ids=strings["document_ids"],
+        chunk_documents=arrays["chunk_documents"],
+        chunk_rows=arrays["chunk_rows"],
+        entity_keys=strings["entity_keys"],
+        entity_positions={key: position for position, key in enumerate(strings["entity_keys"])},
+        mentions=_matrix(arrays, "mentions", "csr"),
+        about=_matrix(arrays, "about", "csr"),
+        linked=_matrix(arrays, "linked", "csr"),
+        aliases=arrays["aliases"],
+        terms={term: column for column, term in enumerate(strings["terms"])},
+        term_counts=_matrix(arrays, "term_counts", "csc"),
+        title_term_counts=_matrix(arrays, "title_term_counts", "csc"),
+        vectors=unit_rows(half),
+    )
+
+
+def _matrix(arrays: Arrays, name: str, layout: Literal["csr", "csc"]) -> Any:
+    parts = arrays[f"{name}.data"], arrays[f"{name}.indices"], arrays[f"{name}.indptr"]
+    rows, columns = arrays[f"{name}.shape"].tolist()
+    matrix = (sp.csr_array if layout == "csr" else sp.csc_array)(parts, shape=(rows, columns))
+    matrix.has_canonical_format = True
+    return matrix

@@ -1,0 +1,361 @@
+"""The embedded store: one SQLite file is the truth, what lies beside it only saves time."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from ecphoryrag.errors import DocumentNotFound, EncoderMismatch, StoreBusy, StoreDamaged, StoreError, StoreReadOnly
+from ecphoryrag.ports import IndexedDocument, View, Where
+from ecphoryrag.snapshot import Snapshot
+from ecphoryrag.store import sql
+from ecphoryrag.store.connections import (
+    BUSY_SECONDS,
+    ReaderPool,
+    beside,
+    open_reader,
+    open_writer,
+    start_logging,
+    stop_logging,
+    transaction,
+)
+from ecphoryrag.store.entities import read_entities
+from ecphoryrag.store.entity_vectors import EntityVectors
+from ecphoryrag.store.faults import translating
+from ecphoryrag.store.filters import Filter, Filterable
+from ecphoryrag.store.rows import check, delete, insert, read_document, read_indexed
+from ecphoryrag.store.schema import FORMAT
+from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
+from ecphoryrag.store.snapshots import build_snapshot, read_vectors
+from ecphoryrag.store.view import Shared, SqliteView, Stamp, read_stamp
+from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, StoreStatus
+
+CACHE = "-cache"
+VECTORS = "-vectors"
+"""What is added to the store's name for the snapshot's cache and for that of the entities' vectors."""
+
+
+class SqliteStore:
+    """See :class:`ecphoryrag.ports.Store`; one instance may be used from several threads.
+
+    Raises StoreReadOnly for writes to a store opened read-only, StoreBusy if another process holds the file for
+    longer than ``BUSY_SECONDS``, and StoreError or StoreDamaged if the disk or the file fails.
+    """
+
+    def __init__(self, path: Path, encoder: EncoderIdentity, extractor: str, *, create: bool, read_only: bool) -> None:
+        self._path = path
+        self._encoder = encoder
+        self._extractor = extractor
+        self._writing = threading.RLock()
+        self._sharing = threading.Lock()
+        self._shared: Shared | None = None
+        self._logging = False
+        self._unflushed = False
+        self._closed = False
+        self._writer: apsw.Connection | None = None
+        if read_only:
+            with translating(path):
+                connection = open_reader(path)
+                _check_encoder(connection, path, encoder)
+                connection.close()
+        else:
+            self._writer = open_writer(path, create=create)
+            try:
+                with translating(path):
+                    self._adopt(self._writer)
+            except BaseException:
+                self._writer.close()
+                raise
+        self._readers = ReaderPool(path)
+
+    def _adopt(self, connection: apsw.Connection) -> None:
+        """Write the encoder's identity into a new store, or compare it with the store's."""
+        if sql.row(connection, "SELECT 1 FROM properties WHERE name = 'encoder'") is None:
+            with transaction(connection, "IMMEDIATE"):
+                connection.execute(
+                    "INSERT INTO properties VALUES ('encoder', ?) ON CONFLICT DO NOTHING", (_identity(self._encoder),)
+                )
+        _check_encoder(connection, self._path, self._encoder)
+
+    @property
+    def encoder(self) -> EncoderIdentity:
+        """Whose vectors it holds."""
+        return self._encoder
+
+    @contextmanager
+    def _write(self) -> Iterator[apsw.Connection]:
+        """The writer, inside a transaction that moves the generation."""
+        with self._writing, translating(self._path):
+            connection = self._writer
+            if self._closed:
+                raise StoreError(f"The store {self._path} has been closed; open it again.")
+            if connection is None:
+                raise StoreReadOnly(f"The store {self._path} was opened read-only; open it for writing.")
+            try:
+                if not self._logging:
+                    start_logging(connection)
+                    self._logging = True
+                with transaction(connection, "IMMEDIATE"):
+                    yield connection
+                    _set(connection, "state", secrets.token_hex(8))
+                    _set(connection, "writer", os.getpid())
+                    connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'generation'")
+            except apsw.BusyError as error:
+                raise self._busy(connection) from error
+            self._unflushed = True
+
+    def _busy(self, connection: apsw.Connection) -> StoreBusy:
+        who = "another process"
+        with suppress(apsw.BusyError):
+            pid = sql.value(connection, "SELECT value FROM properties WHERE name = 'writer'")
+            if pid == os.getpid():
+                who = "another connection of this process"
+            elif pid is not None:
+                who = f"another process (the last to write was process {pid})"
+        return StoreBusy(
+            f"The store {self._path} is being written by {who}; waited {BUSY_SECONDS:g} s. Nothing of this was "
+            "written: try again when that has ended."
+        )
+
+    def commit(self, document: IndexedDocument) -> Literal["added", "updated"]:
+        """Add the document, or replace the one with its id, in one transaction.
+
+        Raises InputError for text that is not Unicode, ValueError if the parts contradict each other.
+        """
+        check(document, self._encoder.dimension)
+        with self._write() as connection:
+            before = sql.value(connection, "SELECT row FROM documents WHERE id = ?", (document.document.id,))
+            if before is not None:
+                delete(connection, before)
+                _set(connection, "forgotten", 1)
+            insert(connection, document, self._extractor_row(connection))
+        return "added" if before is None else "updated"
+
+    def _extractor_row(self, connection: apsw.Connection) -> int:
+        connection.execute("INSERT INTO extractors (identity) VALUES (?) ON CONFLICT DO NOTHING", (self._extractor,))
+        row: int = sql.value(connection, "SELECT row FROM extractors WHERE identity = ?", (self._extractor,))
+        return row
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Forget these documents, all or none. Raises DocumentNotFound, naming those that are not there."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return
+        with self._write() as connection:
+            rows = {id: sql.value(connection, "SELECT row FROM documents WHERE id = ?", (id,)) for id in wanted}  # noqa: A001
+            missing = [id for id, row in rows.items() if row is None]  # noqa: A001
+            if missing:
+                raise self._missing(missing)
+            for row in rows.values():
+                delete(connection, row)
+            _set(connection, "forgotten", 1)
+        self.flush()
+
+    def _missing(self, ids: Sequence[str]) -> DocumentNotFound:
+        named = ", ".join(repr(id) for id in ids)  # noqa: A001
+        return DocumentNotFound(
+            f"The store {self._path} has no document {named}; `ecphory list` shows the ids it has. Nothing was changed."
+        )
+
+    def flush(self) -> None:
+        """Make all commits so far safe against loss of power, and what was forgotten unreadable in the file."""
+        with self._writing, translating(self._path):
+            connection = self._writer
+            if connection is None or not self._unflushed:
+                return
+            try:
+                self._forget(connection)
+                connection.execute("PRAGMA synchronous = FULL")
+                with transaction(connection, "IMMEDIATE"):
+                    connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'flushes'")
+                self._unflushed = False
+            except apsw.BusyError as error:
+                raise self._busy(connection) from error
+            finally:
+                connection.execute("PRAGMA synchronous = NORMAL")
+            _checkpoint(connection)
+
+    def _forget(self, connection: apsw.Connection) -> None:
+        """Remove from the index's segments and from the caches what belonged to documents that are gone."""
+        if not sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'"):
+            return
+        with transaction(connection, "IMMEDIATE"):
+            connection.execute("INSERT INTO search (search) VALUES ('optimize')")
+            _set(connection, "forgotten", 0)
+        beside(self._path, CACHE).unlink(missing_ok=True)
+        vectors = beside(self._path, VECTORS)
+        if vectors.exists():
+            with self._readers.connection() as reading:
+                EntityVectors(vectors, self._encoder).keep_only(read_entities(reading, None).values())
+
+    def hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """Content hash of each of these documents that is there."""
+        with self._reading() as connection:
+            found = sql.rows(
+                connection,
+                "SELECT id, content_hash FROM documents WHERE id IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(ids)),),
+            )
+            return dict(found)
+
+    def get(self, id: str) -> Document:
+        """Raises DocumentNotFound."""
+        with self._reading() as connection:
+            found = read_document(connection, id)
+        if found is None:
+            raise self._missing([id])
+        return found[1]
+
+    def indexed(self, id: str) -> IndexedDocument:
+        """The document with its chunks, mentions and vectors (as float16 keeps them). Raises DocumentNotFound."""
+        with self._reading() as connection:
+            found = read_indexed(connection, id, self._encoder.dimension)
+        if found is None:
+            raise self._missing([id])
+        return found
+
+    def documents(self, where: Where | None = None) -> list[DocumentSummary]:
+        """All documents that pass the filter, by id."""
+        wanted = Filter(where or {})
+        with self._reading() as connection:
+            rows = sql.rows(
+                connection,
+                "SELECT id, title, (SELECT count(*) FROM chunks WHERE document = d.row), text, metadata, content_hash, "
+                "source FROM documents d ORDER BY id",
+            )
+            summaries = [
+                DocumentSummary(id_, title, chunks, len(text), json.loads(metadata), content_hash, source)
+                for id_, title, chunks, text, metadata, content_hash, source in rows
+            ]
+        return [one for one in summaries if wanted(Filterable(one.id, one.title, one.source, one.metadata))]
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        with translating(self._path), self._readers.connection() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[View]:
+        """A consistent view of the newest generation."""
+        with self._reading() as connection:
+            shared = self._share(read_stamp(connection))
+            yield SqliteView(connection, shared, self._snapshot(connection, shared), beside(self._path, VECTORS))
+
+    def _share(self, stamp: Stamp) -> Shared:
+        """What readings of this state share; the newest state is kept for later readings."""
+        with self._sharing:
+            if self._shared is not None and self._shared.stamp == stamp:
+                return self._shared
+            shared = Shared(stamp)
+            if self._shared is None or self._shared.stamp.generation <= stamp.generation:
+                self._shared = shared
+            return shared
+
+    def _snapshot(self, connection: apsw.Connection, shared: Shared) -> Snapshot:
+        with shared.lock:
+            if shared.snapshot is None:
+                cache, stamp = beside(self._path, CACHE), json.dumps(shared.stamp)
+                shared.snapshot = read_snapshot(cache, stamp)
+                if shared.snapshot is None:
+                    half = read_vectors(connection, self._encoder.dimension)
+                    shared.snapshot = build_snapshot(connection, shared.stamp.generation, half)
+                    if self._writer is not None:
+                        write_snapshot(cache, stamp, shared.snapshot, half)
+            return shared.snapshot
+
+    def status(self) -> StoreStatus:
+        """Counts and sizes; ``bytes`` are those of the store's file with its log, without the caches."""
+        with self._reading() as connection:
+            extractors = [
+                identity
+                for (identity,) in sql.rows(
+                    connection,
+                    "SELECT identity FROM extractors WHERE row IN (SELECT extractor FROM documents) ORDER BY 1",
+                )
+            ]
+            counts = next(
+                sql.rows(
+                    connection,
+                    "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks), "
+                    "(SELECT count(*) FROM entities), (SELECT count(*) FROM mentions), "
+                    "(SELECT count(*) FROM chunks WHERE NOT EXISTS "
+                    "(SELECT 1 FROM mentions WHERE chunk = chunks.row AND field = 1)), "
+                    "(SELECT coalesce(sum(octet_length(text) + octet_length(title)), 0) FROM documents)",
+                )
+            )
+            generation = read_stamp(connection).generation
+        documents, chunks, entities, mentions, empty, text_bytes = counts
+        return StoreStatus(
+            path=str(self._path),
+            format=FORMAT,
+            generation=generation,
+            documents=documents,
+            chunks=chunks,
+            entities=entities,
+            mentions=mentions,
+            empty_chunks=empty,
+            encoder=self._encoder,
+            extractor="; ".join(extractors) or self._extractor,
+            bytes=sum(file.stat().st_size for file in self._files() if file.exists()),
+            text_bytes=text_bytes,
+        )
+
+    def _files(self) -> tuple[Path, Path]:
+        return self._path, beside(self._path, "-wal")
+
+    def close(self) -> None:
+        """Release the file; calling it twice is harmless."""
+        with self._writing:
+            if self._closed:
+                return
+            self._closed = True
+            self._readers.close()
+            if self._writer is not None:
+                with translating(self._path):
+                    if self._logging:
+                        stop_logging(self._writer)
+                    self._writer.close()
+                self._writer = None
+
+
+def _set(connection: apsw.Connection, name: str, value: int | str) -> None:
+    connection.execute("UPDATE properties SET value = ? WHERE name = ?", (value, name))
+
+
+def _checkpoint(connection: apsw.Connection) -> None:
+    """Move the log into the file as far as readers allow; what they hold back is moved at the next one."""
+    connection.set_busy_timeout(0)
+    try:
+        with suppress(apsw.BusyError, apsw.LockedError):
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+
+
+def _identity(encoder: EncoderIdentity) -> str:
+    return json.dumps(asdict(encoder), sort_keys=True)
+
+
+def _check_encoder(connection: apsw.Connection, path: Path, encoder: EncoderIdentity) -> None:
+    kept = sql.value(connection, "SELECT value FROM properties WHERE name = 'encoder'")
+    if kept is None:
+        raise StoreDamaged(f"The store {path} does not say which encoder its vectors come from; index into a new one.")
+    ours = EncoderIdentity(**json.loads(kept))
+    if ours != encoder:
+        raise EncoderMismatch(
+            f"The store {path} holds vectors of the encoder {_shown(ours)}, but {_shown(encoder)} is configured. "
+            f"Configure {ours.name!r} to use this store, or index the documents into a new store."
+        )
+
+
+def _shown(encoder: EncoderIdentity) -> str:
+    return f"{encoder.name!r} (version {encoder.version}, {encoder.dimension} dimensions, {encoder.fingerprint})"

@@ -1,0 +1,167 @@
+"""A consistent reading of one generation."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from ecphoryrag.ports import Encoder, StoredChunk, Vectors, Where
+from ecphoryrag.snapshot import Snapshot
+from ecphoryrag.store import sql
+from ecphoryrag.store.entities import read_entities
+from ecphoryrag.store.entity_vectors import EntityVectors
+from ecphoryrag.store.filters import Filter, Filterable
+from ecphoryrag.store.lexical import Tokenizer
+from ecphoryrag.store.rows import Texts, read_mentions
+from ecphoryrag.types import Chunk, Entity, Mention
+
+KEPT_CHARACTERS = 4_000_000
+"""Texts of documents kept at hand for one generation; a single longer one is kept until the next is read."""
+
+
+class Stamp(NamedTuple):
+    """Which state of which store: two equal stamps mean equal contents."""
+
+    store: str
+    generation: int
+    state: str
+    """Drawn anew at each commit, so that two stores grown from one copy are told apart."""
+
+
+def read_stamp(connection: apsw.Connection) -> Stamp:
+    """The stamp of what the connection's transaction sees."""
+    values: dict[str, Any] = dict(sql.rows(connection, "SELECT name, value FROM properties"))
+    return Stamp(values["store"], values["generation"], values["state"])
+
+
+class Shared:
+    """What all readings of one generation share; filled when first needed, safe for threads."""
+
+    def __init__(self, stamp: Stamp) -> None:
+        self.stamp = stamp
+        self.lock = threading.RLock()
+        self.snapshot: Snapshot | None = None
+        self.entities: dict[int, Entity] = {}
+        self.entity_rows: NDArray[np.int64] | None = None
+        self.filterable: list[Filterable] | None = None
+        self.masks: dict[str, NDArray[np.bool_]] = {}
+        self.entity_vectors: dict[str, Vectors] = {}
+        self._texts: OrderedDict[int, Texts] = OrderedDict()
+        self._characters = 0
+
+    def texts(self, connection: apsw.Connection, row: int) -> Texts:
+        """Title and text of the document in this row."""
+        with self.lock:
+            texts = self._texts.get(row)
+            if texts is not None:
+                self._texts.move_to_end(row)
+                return texts
+            texts = Texts(*next(sql.rows(connection, "SELECT title, text FROM documents WHERE row = ?", (row,))))
+            self._texts[row] = texts
+            self._characters += len(texts.text)
+            while self._characters > KEPT_CHARACTERS and len(self._texts) > 1:
+                _, dropped = self._texts.popitem(last=False)
+                self._characters -= len(dropped.text)
+            return texts
+
+
+class SqliteView:
+    """See :class:`ecphoryrag.ports.View`."""
+
+    def __init__(self, connection: apsw.Connection, shared: Shared, snapshot: Snapshot, vectors_path: Path) -> None:
+        self._connection = connection
+        self._shared = shared
+        self._snapshot = snapshot
+        self._tokenizer = Tokenizer(connection)
+        self._vectors_path = vectors_path
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The arrays of this generation, shared by all who read it."""
+        return self._snapshot
+
+    def terms(self, text: str) -> list[str]:
+        """The text as terms of the lexical index, in order, repeats kept."""
+        return self._tokenizer(text)
+
+    def matching(self, where: Where) -> NDArray[np.bool_]:
+        """(n,) which chunks belong to documents that pass the filter. Raises InputError for one that is malformed."""
+        wanted = Filter(where)
+        shared = self._shared
+        with shared.lock:
+            if wanted.canonical not in shared.masks:
+                if shared.filterable is None:
+                    shared.filterable = read_filterable(self._connection)
+                passed = np.array([wanted(document) for document in shared.filterable], np.bool_)
+                shared.masks[wanted.canonical] = passed[self._snapshot.chunk_documents]
+            return shared.masks[wanted.canonical].copy()
+
+    def chunks(self, positions: Sequence[int]) -> list[StoredChunk]:
+        """The chunks at these positions of the snapshot, in the order asked for."""
+        return [self._chunk(int(self._snapshot.chunk_rows[position])) for position in positions]
+
+    def _chunk(self, row: int) -> StoredChunk:
+        document, ordinal, start, stop, headings, id_, metadata = next(
+            sql.rows(
+                self._connection,
+                "SELECT d.row, ordinal, start, stop, c.headings, d.id, d.metadata "
+                "FROM chunks c JOIN documents d ON d.row = document WHERE c.row = ?",
+                (row,),
+            )
+        )
+        texts = self._shared.texts(self._connection, document)
+        chunk = Chunk(id_, ordinal, texts.text[start:stop], start, stop, tuple(json.loads(headings)))
+        return StoredChunk(chunk, texts.title, json.loads(metadata))
+
+    def mentions(self, positions: Sequence[int]) -> list[list[Mention]]:
+        """For each of these chunks the mentions in its title and text, by offset, those of the title first."""
+        found: list[list[Mention]] = []
+        for position in positions:
+            row = int(self._snapshot.chunk_rows[position])
+            document = sql.value(self._connection, "SELECT document FROM chunks WHERE row = ?", (row,))
+            mentions = read_mentions(self._connection, row, self._shared.texts(self._connection, document))
+            found.append(sorted(mentions, key=lambda mention: (mention.field == "text", mention.start, mention.end)))
+        return found
+
+    def entities(self, positions: Sequence[int]) -> list[Entity]:
+        """The entities at these positions of the snapshot, in the order asked for."""
+        shared = self._shared
+        with shared.lock:
+            rows = self._entity_rows()
+            missing = [position for position in dict.fromkeys(map(int, positions)) if position not in shared.entities]
+            if missing:
+                found = read_entities(self._connection, [int(rows[position]) for position in missing])
+                shared.entities.update((position, found[int(rows[position])]) for position in missing)
+            return [shared.entities[int(position)] for position in positions]
+
+    def _entity_rows(self) -> NDArray[np.int64]:
+        if self._shared.entity_rows is None:
+            rows = sql.rows(self._connection, "SELECT row FROM entities ORDER BY key")
+            self._shared.entity_rows = np.array([row for (row,) in rows], np.int64)
+        return self._shared.entity_rows
+
+    def entity_vectors(self, encoder: Encoder) -> Vectors:
+        """(m, d) vectors of name and defining sentence of all entities, computed on first need and cached."""
+        shared = self._shared
+        fingerprint = repr(encoder.identity)
+        with shared.lock:
+            if fingerprint not in shared.entity_vectors:
+                described = read_entities(self._connection, None)
+                entities = [described[int(row)] for row in self._entity_rows()]
+                cache = EntityVectors(self._vectors_path, encoder.identity)
+                shared.entity_vectors[fingerprint] = cache.of(entities, encoder)
+            return shared.entity_vectors[fingerprint]
+
+
+def read_filterable(connection: apsw.Connection) -> list[Filterable]:
+    """What filters see of all documents, by id."""
+    rows = sql.rows(connection, "SELECT id, title, source, metadata FROM documents ORDER BY id")
+    return [Filterable(id_, title, source, json.loads(metadata)) for id_, title, source, metadata in rows]
