@@ -134,7 +134,7 @@ def _fold(text: str) -> str:
 _ARABIC = re.compile("[\u0620-\u06ff]")
 _ARABIC_OPTIONAL = re.compile("[\u0640\u064b-\u065f\u0670]")
 _ARABIC_FORMS = str.maketrans("أإآٱىیکة", "اااايي\u0643ه")
-_ARABIC_PREFIX = re.compile("^(?:[وفبك]?ال|لل)(?=\\w{3})")
+_ARABIC_PREFIX = re.compile("^(?:(?:[وفبك]?ال|لل)(?=\\w{3}))+")
 
 
 def _fold_arabic(word: str) -> str:

@@ -41,3 +41,17 @@ def count_tokens(text: str) -> int:
         base, free, each = _COSTS[match.lastgroup or "other"]
         parts += base + max(0, match.end() - match.start() - free) * each
     return -(-parts // _PART)
+
+
+def fitting(text: str, start: int, end: int, budget: int) -> int:
+    """The largest ``stop`` up to ``end`` with ``count_tokens(text[start:stop]) <= budget``, in one pass."""
+    room = budget * _PART
+    for match in _PIECE.finditer(text, start, end):
+        base, free, each = _COSTS[match.lastgroup or "other"]
+        cost = base + max(0, match.end() - match.start() - free) * each
+        if cost > room:
+            if room < base:
+                return match.start()
+            return min(match.end(), match.start() + free + (room - base) // each)
+        room -= cost
+    return end
