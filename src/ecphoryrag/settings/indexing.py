@@ -20,7 +20,7 @@ class ChunkSettings(Group):
     """Tokens a chunk may hold: the publication's range, and a whole encyclopedia introduction."""
     overlap: Annotated[int, Field(ge=0)] = 64
     """Tokens of whole sentences repeated at the start of the next chunk, so that a fact that two sentences state
-    together is in one chunk. Less than half of the budget."""
+    together is in one chunk. Of a small budget never more than half is overlap."""
 
 
 class IndexingSettings(Group):

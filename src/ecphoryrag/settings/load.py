@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
+from pydantic_settings import EnvSettingsSource
 from pydantic_settings import SettingsError as PydanticSettingsError
 
 from ecphoryrag.errors import SettingsError
@@ -21,6 +23,8 @@ CONFIG_FILE = Path("ecphory.toml")
 Origin: TypeAlias = Literal["default", "file", "environment", "argument"]
 Tree: TypeAlias = dict[str, Any]
 """Settings before they are validated, as a TOML file holds them."""
+Names: TypeAlias = tuple[str, ...]
+"""The name of a setting, group by group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +39,57 @@ class SettingValue:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What each source says."""
+
+    arguments: Tree
+    environment: Tree
+    variables: Mapping[Names, str]
+    """The environment variable that set a setting, or the group it is in."""
+    file: Tree
+    path: Path | None
+
+    def origin(self, names: Names) -> tuple[Origin, str]:
+        """The strongest source that sets this, and the file or variable."""
+        if _holds(self.arguments, names):
+            return "argument", ""
+        if _holds(self.environment, names):
+            within = (names[:length] for length in range(len(names), 0, -1))
+            return "environment", next((self.variables[group] for group in within if group in self.variables), "")
+        return ("file", str(self.path)) if _holds(self.file, names) else ("default", "")
+
+
 def load_settings(arguments: Mapping[str, Any] | None = None, config: Path | None = None) -> Settings:
     """The settings in force. ``arguments`` is a nested mapping that overrides all else.
 
-    Raises SettingsError, naming the setting and where its value stands.
+    Strongest first: arguments, environment, file, defaults. The file is ``config``, or what ``ECPHORY_CONFIG`` names,
+    or ``ecphory.toml`` in the working folder if it is there; a relative path in it counts from its own folder. An
+    empty variable is as good as none. Raises SettingsError, naming the setting and where its value stands.
     """
-    tree = _merge(_file(config)[0], _environment(), dict(arguments or {}))
-    try:
-        return Settings.model_validate(tree)
-    except ValidationError as error:
-        raise SettingsError(_describe(error, config)) from error
-    except PydanticSettingsError as error:
-        raise SettingsError(f"the environment holds a setting that cannot be read: {error}") from error
+    return _validated(_sources(arguments, config))
 
 
 def explain_settings(arguments: Mapping[str, Any] | None = None, config: Path | None = None) -> list[SettingValue]:
-    """Every setting in force with its origin, in the order of their declaration."""
-    settings = load_settings(arguments, config)
-    file, path = _file(config)
-    sources: list[tuple[Origin, Tree]] = [
-        ("argument", dict(arguments or {})),
-        ("environment", _environment()),
-        ("file", file),
+    """Every setting in force with its origin, in the order of their declaration. Raises SettingsError."""
+    sources = _sources(arguments, config)
+    return [
+        SettingValue(".".join(names), value, *sources.origin(names), reason)
+        for names, value, reason in _leaves(_validated(sources))
     ]
-    values = []
-    for names, value, reason in _leaves(settings):
-        origin: Origin = next((origin for origin, tree in sources if _holds(tree, names)), "default")
-        detail = {"file": str(path), "environment": ENVIRONMENT_PREFIX + NESTED.join(names).upper()}.get(origin, "")
-        values.append(SettingValue(".".join(names), value, origin, detail, reason))
-    return values
+
+
+def _sources(arguments: Mapping[str, Any] | None, config: Path | None) -> _Sources:
+    variables = {names: variable for variable, names in _variables()}
+    return _Sources(dict(arguments or {}), _environment(variables), variables, *_file(config))
+
+
+def _validated(sources: _Sources) -> Settings:
+    tree = _merge(sources.file, sources.environment, sources.arguments)
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise SettingsError(_describe(error, sources)) from error
 
 
 def _file(config: Path | None) -> tuple[Tree, Path | None]:
@@ -72,27 +98,61 @@ def _file(config: Path | None) -> tuple[Tree, Path | None]:
     if named is None and not path.is_file():
         return {}, None
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8")), path
+        tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise SettingsError(f"cannot read the settings file {path}: {error.strerror}") from error
+        raise SettingsError(
+            f"cannot read the settings file {path}: {error.strerror}; correct the path or unset {CONFIG_VARIABLE}"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the settings file {path} is not valid TOML: {error}") from error
+        raise SettingsError(f"the settings file {path} is not valid TOML: {error}; correct it") from error
+    _place_paths(Settings, tree, path.parent)
+    return tree, path
 
 
-def _environment() -> Tree:
-    """The ``ECPHORY_`` variables as a tree; an unknown name stays in it, so that it is refused and not ignored."""
-    tree: Tree = {}
+def _place_paths(group: type[BaseModel], tree: Tree, folder: Path) -> None:
+    """Let relative paths count from the file's folder, so that the file means the same wherever the user stands."""
+    for name, info in group.model_fields.items():
+        value = tree.get(name)
+        if isinstance(value, dict) and isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            _place_paths(info.annotation, value, folder)
+        elif isinstance(value, str) and info.annotation in (Path, Path | None) and not value.startswith("~"):
+            tree[name] = folder / value
+
+
+def _variables() -> Iterator[tuple[str, Names]]:
+    """Each variable of ours that is not empty, with the setting or group it names."""
     for variable, value in os.environ.items():
-        if not variable.upper().startswith(ENVIRONMENT_PREFIX) or variable.upper() == CONFIG_VARIABLE:
-            continue
-        *groups, name = variable[len(ENVIRONMENT_PREFIX) :].lower().split(NESTED)
-        at = tree
-        for group in groups:
-            at = at.setdefault(group, {})
-            if not isinstance(at, dict):
-                raise SettingsError(f"the environment variable {variable} stands inside a value, not inside a group")
-        at[name] = value
-    return tree
+        name = variable.upper()
+        if value and name.startswith(ENVIRONMENT_PREFIX) and name != CONFIG_VARIABLE:
+            yield variable, tuple(name.removeprefix(ENVIRONMENT_PREFIX).lower().split(NESTED))
+
+
+def _environment(variables: Mapping[Names, str]) -> Tree:
+    """The ``ECPHORY_`` variables as a tree. Raises SettingsError for a name that is no setting: it would be ignored."""
+    unknown = [f"{variable} names no setting{_meant(names)}" for names, variable in variables.items() if not _is(names)]
+    if unknown:
+        raise SettingsError(f"environment: {'; '.join(unknown)}. See `ecphory config` for every setting.")
+    source = EnvSettingsSource(Settings)
+    try:
+        return source()
+    except PydanticSettingsError as error:
+        groups = ", ".join(variable for names, variable in variables.items() if _is_group(names))
+        raise SettingsError(f"environment: {groups} sets a whole group, so it must be a JSON object") from error
+
+
+def _is(names: Names) -> bool:
+    return _is_group(names) or any(known == names for known, _, _ in _leaves(Settings()))
+
+
+def _is_group(names: Names) -> bool:
+    return any(known[: len(names)] == names and len(known) > len(names) for known, _, _ in _leaves(Settings()))
+
+
+def _meant(names: Names) -> str:
+    """The setting that was probably meant."""
+    known = [".".join(leaf) for leaf, _, _ in _leaves(Settings())]
+    close = difflib.get_close_matches(".".join(names), known, n=1)
+    return f" (perhaps {close[0]} is meant)" if close else ""
 
 
 def _merge(*trees: Tree) -> Tree:
@@ -106,7 +166,7 @@ def _merge(*trees: Tree) -> Tree:
     return merged
 
 
-def _leaves(group: BaseModel, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, str]]:
+def _leaves(group: BaseModel, above: Names = ()) -> Iterator[tuple[Names, Any, str]]:
     for name, info in type(group).model_fields.items():
         value = getattr(group, name)
         if isinstance(value, BaseModel):
@@ -116,7 +176,7 @@ def _leaves(group: BaseModel, above: tuple[str, ...] = ()) -> Iterator[tuple[tup
             yield (*above, name), shown, " ".join((info.description or "").split())
 
 
-def _holds(tree: Tree, names: tuple[str, ...]) -> bool:
+def _holds(tree: Tree, names: Names) -> bool:
     at: Any = tree
     for name in names:
         if not isinstance(at, dict) or name not in at:
@@ -125,19 +185,14 @@ def _holds(tree: Tree, names: tuple[str, ...]) -> bool:
     return True
 
 
-def _describe(error: ValidationError, config: Path | None) -> str:
+def _describe(error: ValidationError, sources: _Sources) -> str:
     """One line a wrong setting: its name, what is wrong, and where it was set."""
-    file, path = _file(config)
-    environment = _environment()
     lines = []
     for problem in error.errors():
         names = tuple(str(part) for part in problem["loc"])
-        if _holds(environment, names):
-            where = f" (set by the environment variable {ENVIRONMENT_PREFIX}{NESTED.join(names).upper()})"
-        elif _holds(file, names):
-            where = f" (set in {path})"
-        else:
-            where = ""
-        said = "no such setting" if problem["type"] == "extra_forbidden" else problem["msg"]
-        lines.append(f"setting {'.'.join(names)}: {said}{where}")
+        origin, detail = sources.origin(names)
+        places = {"environment": f" (set by the environment variable {detail})", "file": f" (set in {detail})"}
+        unknown = problem["type"] == "extra_forbidden"
+        said = f"no such setting{_meant(names)}" if unknown else problem["msg"]
+        lines.append(f"setting {'.'.join(names)}: {said}{places.get(origin, '')}")
     return "; ".join(lines) + ". See `ecphory config` for every setting."

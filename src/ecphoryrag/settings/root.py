@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ecphoryrag.settings.answering import AnsweringSettings
 from ecphoryrag.settings.indexing import IndexingSettings
@@ -15,13 +15,15 @@ NESTED = "__"
 
 
 class Settings(BaseSettings):
-    """All settings. ``Settings()`` reads the environment; use :func:`load_settings` for the file as well."""
+    """All settings. ``Settings()`` holds the defaults; :func:`load_settings` reads the file and the environment."""
 
     model_config = SettingsConfigDict(
         frozen=True,
         extra="forbid",
+        validate_default=True,
         env_prefix=ENVIRONMENT_PREFIX,
         env_nested_delimiter=NESTED,
+        env_ignore_empty=True,
         use_attribute_docstrings=True,
     )
 
@@ -33,3 +35,16 @@ class Settings(BaseSettings):
     """From a question to ranked chunks."""
     answering: AnsweringSettings = AnsweringSettings()
     """From ranked chunks to an answer."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is given, alone: ``load_settings`` orders the sources itself, since it must say which set what."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)

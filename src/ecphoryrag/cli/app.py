@@ -1,0 +1,264 @@
+"""The command lines. Each command parses, hands over to :mod:`ecphoryrag.cli.work`, and ends with its exit code.
+
+``work`` and all behind it is imported by the command that needs it, so that ``--version`` and ``--help`` are quick.
+"""
+# ruff: noqa: PLC0415, PLR0913 - the imports for the reason above; a command has one parameter an option
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecphoryrag.cli import options
+from ecphoryrag.cli.session import Session, parse_where
+
+DESCRIPTION = "Associative memory for documents: add them, ask, and see where the answer comes from."
+# Plain help and errors: they are whole in a pipe, and rich need not be imported for them.
+app = typer.Typer(
+    help=DESCRIPTION,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+model_app = typer.Typer(help="The local language model.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(model_app, name="model")
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape that typer calls
+    if wanted:
+        from ecphoryrag import __version__
+
+        sys.stdout.write(f"ecphory {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def before(
+    context: typer.Context,
+    *,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Keep the options that stand before the command's name."""
+    del version  # its callback has acted
+    context.obj = Session(store, config, json)
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, globs; - is standard input.")],
+    *,
+    format: Annotated[
+        options.InputFormat | None,
+        typer.Option("--format", help="How standard input is read; default from the settings.", show_default=False),
+    ] = None,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Add documents to the store, which is made if it is not there.
+
+    What is there already with the same content is not worked on again; with other content it is replaced.
+    """
+    session = Session.of(context, store, config, json, encoder, format)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.add(session, paths))
+
+
+@app.command()
+def ask(
+    context: typer.Context,
+    question: options.Question,
+    *,
+    method: options.MethodOption = None,
+    k: options.K = None,
+    where: options.Where = None,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Answer a question from the documents, with the evidence and the path to each piece of it."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.ask(session, work.Inquiry(question, method, k, parse_where(where))))
+
+
+@app.command()
+def recall(
+    context: typer.Context,
+    question: options.Question,
+    *,
+    explain: Annotated[bool, typer.Option("--explain", help="Draw the path to each chunk as a tree.")] = False,
+    method: options.MethodOption = None,
+    k: options.K = None,
+    where: options.Where = None,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Show the chunks and entities that a question brings back; no language model is used."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        inquiry = work.Inquiry(question, method, k, parse_where(where))
+        raise typer.Exit(work.recall(session, inquiry, explain=explain))
+
+
+@app.command("list")
+def list_documents(
+    context: typer.Context,
+    *,
+    where: options.Where = None,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """List the documents: id, title, chunks, characters, metadata."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.list_documents(session, parse_where(where)))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id of a document.")],
+    *,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Show a document, its chunks and the names found in them."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.show(session, id))
+
+
+@app.command()
+def forget(
+    context: typer.Context,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of documents.")],
+    *,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Forget documents: all of those named, or none if one of them is not there."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.forget(session, ids))
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    *,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Show what the store holds."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.status(session))
+
+
+@app.command("eval")
+def evaluate(
+    context: typer.Context,
+    *,
+    corpus: Annotated[Path, typer.Option("--corpus", metavar="FILE", help="Passages, as JSONL: id, title, text.")],
+    questions: Annotated[
+        Path, typer.Option("--questions", metavar="FILE", help="Questions, as JSONL: id, question, answers, gold.")
+    ],
+    methods: Annotated[
+        str, typer.Option("--methods", metavar="NAMES", help="Methods to compare, with commas between.")
+    ] = ",".join(options.Method),
+    encoder: options.Encoder = None,
+    no_titles: Annotated[bool, typer.Option("--no-titles", help="Leave the titles of the passages out.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, metavar="N", help="Only the first questions.", show_default=False),
+    ] = None,
+    json: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="OUT", help="Write the report there; - is standard output.", show_default=False),
+    ] = None,
+    config: options.Config = None,
+) -> None:
+    """Measure recall on questions whose passages are known, method by method."""
+    session = Session.of(context, config=config, json=json is not None, encoder=encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        named = tuple(name.strip() for name in methods.split(",") if name.strip())
+        output = Path("-") if json is None and session.json else json
+        raise typer.Exit(
+            work.evaluate(session, work.Evaluation(corpus, questions, named, not no_titles, limit, output))
+        )
+
+
+@app.command()
+def config(
+    context: typer.Context,
+    *,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Show every setting, its value, where that came from, and the reason of the default."""
+    session = Session.of(context, store, config, json)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.config(session))
+
+
+@model_app.command()
+def fetch(context: typer.Context, *, config: options.Config = None, json: options.Json = False) -> None:
+    """Fetch the default language model into the cache folder, unless it is there."""
+    session = Session.of(context, config=config, json=json)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.fetch_model(session))
+
+
+@model_app.command()
+def path(context: typer.Context, *, config: options.Config = None, json: options.Json = False) -> None:
+    """Print where the language model's file is."""
+    session = Session.of(context, config=config, json=json)
+    with session.reporting():
+        from ecphoryrag.cli import work
+
+        raise typer.Exit(work.model_path(session))
