@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from ecphoryrag.settings.base import Count, Group
 
@@ -30,6 +32,8 @@ class AnsweringSettings(Group):
     """`none` returns the evidence without an answer."""
     evidence_tokens: Count = 1500
     """Tokens the numbered evidence may take, counted with the model's own tokenizer."""
+    links: Annotated[int, Field(ge=0)] = 4
+    """Implicit relations pointed out in the prompt, as far as the budget reaches: sentences that join two names."""
     answer_tokens: Count = 256
     """Tokens the reply may take: a sentence or two of reasoning and a short answer."""
     local: LocalModelSettings = LocalModelSettings()
