@@ -68,7 +68,7 @@ class _Budget:
         slack = 0
         while pieces:
             share = _share(sizes, self._limit - slack)
-            if share < min(LEAST_TOKENS, self._limit) and len(pieces) > 1:
+            if share < min(LEAST_TOKENS, max(sizes)) and len(pieces) > 1:
                 pieces, sizes = pieces[:-1], sizes[:-1]
                 continue
             fitted = [
