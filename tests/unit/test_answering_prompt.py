@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecphoryrag.answering.prompt import Piece, build_prompt, label, quoted
+from ecphoryrag.answering.prompt import EXAMPLES, Piece, build_prompt, label, quoted
 from ecphoryrag.answering.select import link_lines
 from ecphoryrag.types import Relation
 from tests.support.recalls import FACTS, make_recall
@@ -50,8 +50,8 @@ def test_the_mark_depends_on_all_of_the_prompt() -> None:
 
 def test_what_is_constant_comes_first() -> None:
     one, other = (build_prompt(question, pieces_of(*FACTS)) for question in ("One?", "Another?"))
-    assert one[:3] == other[:3]
-    assert [message.role for message in one] == ["system", "user", "assistant", "user"]
+    assert one[:-1] == other[:-1]
+    assert [message.role for message in one] == ["system", *["user", "assistant"] * len(EXAMPLES), "user"]
 
 
 def test_the_label_is_title_and_headings_without_repeats() -> None:
