@@ -31,10 +31,9 @@ class Trace:
 
     cues: tuple[FoundCue, ...]
     cue_weights: tuple[float, ...]
+    damping: float
     seeds: Activation
     activation: Activation
-    entities_of: sp.csr_array
-    """(n, m) rows that sum to 1: what each chunk passes on."""
     to_chunk: sp.csr_array
     """(m, n) rows that sum to 1: what each entity passes on."""
     chains: Chains
@@ -54,7 +53,7 @@ def ecphory(
         mentioned=known.mentioned,
         common=max(CUE_COMMON_LEAST, settings.cue_common * len(snapshot.document_ids)),
     )
-    cues = find_cues(asked.text, rule, _aliases(snapshot.aliases))
+    cues = find_cues(asked.text, rule, alias_map(snapshot.aliases))
     named = [cue.entities for cue in cues]
     weights = cue_weights(named, known.facts.rarity)
     on_chunks = chunk_seeds(like.hybrid, settings.seeds, settings.sharpness)
@@ -67,9 +66,9 @@ def ecphory(
     return Trace(
         cues=tuple(cues),
         cue_weights=tuple(weights),
+        damping=settings.damping,
         seeds=seeds,
         activation=active,
-        entities_of=known.to_entity,
         to_chunk=passed,
         chains=hops,
         spread=score,
@@ -82,7 +81,8 @@ def restricted(known: Graph, positions: NDArray[np.int64]) -> Graph:
     return graph(known.facts.rows(positions))
 
 
-def _aliases(pairs: NDArray[np.int32]) -> Mapping[int, Sequence[int]]:
+def alias_map(pairs: NDArray[np.int32]) -> Mapping[int, Sequence[int]]:
+    """Each entity that has aliases to these, by position."""
     found: dict[int, list[int]] = defaultdict(list)
     for one, other in pairs.tolist():
         found[one].append(other)

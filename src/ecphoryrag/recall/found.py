@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ecphoryrag.recall.ecphory import Trace
+from ecphoryrag.recall.routes import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Found:
 
     chunks: tuple[FoundChunk, ...] = ()
     entities: tuple[FoundEntity, ...] = ()
+    routes: tuple[Route, ...] = ()
+    """One a chunk."""
     trace: Trace | None = None
     """Of the method `ecphory` alone."""
     reason: str | None = None

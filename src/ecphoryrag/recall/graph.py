@@ -49,6 +49,10 @@ class Graph:
     """(n, m) float64: each row in proportion to rarity, sum 1."""
     to_chunk: sp.csr_array
     """(m, n) float64: each row sums to 1 if groups are shared evenly."""
+    to_entity_entry: NDArray[np.int64]
+    """Of each entry of ``to_chunk``, where the same pair stands in ``to_entity.data``."""
+    to_chunk_entry: NDArray[np.int64]
+    """The reverse."""
     grouped: NDArray[np.int64]
     """(p,) where in ``to_chunk.data`` the pairs stand that share with others."""
     groups: NDArray[np.int64]
@@ -101,6 +105,8 @@ def graph(known: Facts) -> Graph:
         mentioned=passed > 0,
         to_entity=_rows_to_one(_weighted(known.mentioned, known.rarity)),
         to_chunk=sp.csr_array((data, chunks, indptr), shape=(m, n)),
+        to_entity_entry=order,
+        to_chunk_entry=np.argsort(order, kind="stable"),
         grouped=grouped,
         groups=groups.astype(np.int64),
         totals=np.bincount(groups, weights=data[grouped], minlength=len(kept)).astype(np.float64),
@@ -156,8 +162,8 @@ def _aligned(part: sp.csr_array, whole: sp.csr_array) -> NDArray[np.float64]:
 
 def _groups(documents: NDArray[np.int32], entities: NDArray[np.int64], m: int) -> NDArray[np.int64]:
     """(p,) number of the (document, entity) that each pair belongs to, from 0."""
-    _, groups = np.unique(documents.astype(np.int64) * m + entities, return_inverse=True)
-    return groups.astype(np.int64)
+    groups: NDArray[np.int64] = np.unique(documents.astype(np.int64) * m + entities, return_inverse=True)[1]
+    return groups
 
 
 def _document_frequency(mentioned: sp.csr_array, documents: NDArray[np.int32]) -> NDArray[np.int64]:

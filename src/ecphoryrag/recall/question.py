@@ -18,15 +18,15 @@ class Meter:
     """Encodes queries, and adds up what that costs."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
         self.calls = 0
         self.tokens = 0
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(texts, d) query vectors. Raises ModelError."""
-        if not self._encoder.identity.dimension:
+        if not self.encoder.identity.dimension:
             return np.zeros((len(texts), 0), np.float32)
-        encoded = self._encoder.encode(texts, "query")
+        encoded = self.encoder.encode(texts, "query")
         self.calls += 1
         self.tokens += encoded.tokens
         return encoded.vectors

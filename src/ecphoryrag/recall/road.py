@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,14 +11,17 @@ from numpy.typing import NDArray
 
 from ecphoryrag.errors import InputError
 from ecphoryrag.ports import Encoder, View
-from ecphoryrag.recall.ecphory import Trace, ecphory, restricted
-from ecphoryrag.recall.flat import Scores
-from ecphoryrag.recall.found import Found, FoundChunk, FoundEntity
+from ecphoryrag.recall.ecphory import Trace, alias_map, restricted
+from ecphoryrag.recall.found import Found
+from ecphoryrag.recall.ground import Ground, path
+from ecphoryrag.recall.methods import by_ecphory, by_likeness, by_paper
+from ecphoryrag.recall.passages import Passage, passages
 from ecphoryrag.recall.prepared import PreparedCache
-from ecphoryrag.recall.question import Asked, Likeness, Meter, ask, likeness
+from ecphoryrag.recall.question import Meter, ask, likeness
 from ecphoryrag.recall.rank import best
+from ecphoryrag.recall.relations import implicit_relations
 from ecphoryrag.recall.request import RecallRequest
-from ecphoryrag.types import Cue, Evidence, Path, RankedEntity, Recall, Usage
+from ecphoryrag.types import Cue, Entity, Evidence, RankedEntity, Recall, Relation, Usage
 
 
 def recall(question: str, view: View, encoder: Encoder, request: RecallRequest, cache: PreparedCache) -> Recall:
@@ -29,82 +33,112 @@ def recall(question: str, view: View, encoder: Encoder, request: RecallRequest, 
     if not isinstance(question, str):
         raise InputError(f"the question is a {type(question).__name__}: give it as text")
     started = time.perf_counter()
-    road = _Road(question, view, Meter(encoder), request, cache)
-    recalled = road.travel()
-    spent = Usage(embedding_tokens=road.encode.tokens, seconds=time.perf_counter() - started)
+    encode = Meter(encoder)
+    positions = _allowed(view, request)
+    reason = _hopeless(question, view, positions, request)
+    if reason is None:
+        found = _find(question, view, positions, encode, request, cache)
+        recalled = _Recalled(question, view, positions, request).ground(found)
+    else:
+        recalled = Recall(question, request.method, (), reason=reason)
+    spent = Usage(embedding_tokens=encode.tokens, seconds=time.perf_counter() - started)
     return replace(recalled, usage=spent)
 
 
+def _allowed(view: View, request: RecallRequest) -> NDArray[np.int64]:
+    if request.where is None:
+        return np.arange(view.snapshot.chunk_count, dtype=np.int64)
+    return np.flatnonzero(view.matching(request.where)).astype(np.int64)
+
+
+def _hopeless(question: str, view: View, positions: NDArray[np.int64], request: RecallRequest) -> str | None:
+    """Why nothing can be recalled, if that is plain before trying."""
+    if not view.snapshot.chunk_count:
+        return "the store is empty: add documents first"
+    if not len(positions):
+        return "no document passes the filter"
+    if not any(sign.isalnum() for sign in question):
+        return "the question holds no word"
+    if request.method in {"dense", "paper"} and not view.snapshot.vectors.shape[1]:
+        return f"the method `{request.method}` needs vectors, and the encoder `none` makes none"
+    return None
+
+
+def _find(
+    question: str,
+    view: View,
+    positions: NDArray[np.int64],
+    encode: Meter,
+    request: RecallRequest,
+    cache: PreparedCache,
+) -> Found:
+    settings = request.settings
+    asked = ask(question, view, cache.index(view.snapshot, settings.flat), positions, encode)
+    like = likeness(asked, settings.flat.dense_share)
+    if request.method == "paper":
+        return by_paper(asked, like, view, encode.encoder, request)
+    if request.method != "ecphory":
+        return by_likeness(like, request)
+    known = cache.graph(view.snapshot, settings.ecphory.about)
+    if not asked.whole:
+        known = restricted(known, positions)
+    return by_ecphory(asked, like, view, known, encode, request)
+
+
 @dataclass(frozen=True, slots=True)
-class _Road:
-    """One question on its way."""
+class _Recalled:
+    """Positions become values: texts, entities, paths and relations are fetched."""
 
     question: str
     view: View
-    encode: Meter
+    positions: NDArray[np.int64]
     request: RecallRequest
-    cache: PreparedCache
 
-    def travel(self) -> Recall:
-        """The whole road; usage is added by the caller."""
-        if not any(sign.isalnum() for sign in self.question):
-            return self._nothing("the question holds no word")
-        if not self.view.snapshot.chunk_count:
-            return self._nothing("the store is empty: add documents first")
-        positions = self._allowed()
-        if not len(positions):
-            return self._nothing("no document passes the filter")
-        if self.request.method == "dense" and not self.view.snapshot.vectors.shape[1]:
-            return self._nothing("the method `dense` needs vectors, and the encoder `none` makes none")
-        index = self.cache.index(self.view.snapshot, self.request.settings.flat)
-        asked = ask(self.question, self.view, index, positions, self.encode)
-        like = likeness(asked, self.request.settings.flat.dense_share)
-        found = self._ecphory(asked, like) if self.request.method == "ecphory" else self._flat(like)
-        return self._grounded(found, positions)
-
-    def _nothing(self, reason: str) -> Recall:
-        return Recall(self.question, self.request.method, (), reason=reason)
-
-    def _allowed(self) -> NDArray[np.int64]:
-        if self.request.where is None:
-            return np.arange(self.view.snapshot.chunk_count, dtype=np.int64)
-        return np.flatnonzero(self.view.matching(self.request.where)).astype(np.int64)
-
-    def _flat(self, like: Likeness) -> Found:
-        scores: Scores = getattr(like, self.request.method)
-        if not scores.any():
-            return Found(reason=NOTHING_SHARED)
-        return Found(_chunks(scores, self.request.k, like))
-
-    def _ecphory(self, asked: Asked, like: Likeness) -> Found:
+    def ground(self, found: Found) -> Recall:
+        """All that a recall holds, but what it cost."""
         settings = self.request.settings.ecphory
-        known = self.cache.graph(self.view.snapshot, settings.about)
-        if not asked.whole:
-            known = restricted(known, asked.positions)
-        trace = ecphory(asked, like, self.view.snapshot, known, self.encode, settings)
-        if not like.hybrid.any() and not trace.cues:
-            return Found(reason=NOTHING_SHARED)
-        chunks = _chunks(trace.scores, self.request.k, like, trace)
-        active = trace.activation.entities
-        entities = tuple(
-            FoundEntity(int(at), float(active[at])) for at in best(active, settings.entities) if active[at]
-        )
-        return Found(chunks, entities, trace)
-
-    def _grounded(self, found: Found, positions: NDArray[np.int64]) -> Recall:
-        stored = self.view.chunks([int(positions[chunk.position]) for chunk in found.chunks])
+        looked_at = [] if found.trace is None else best(found.trace.scores, settings.relation_chunks).tolist()
+        on_routes = [
+            station.position for route in found.routes for station in route.stations if station.kind == "chunk"
+        ]
+        texts = self._passages([*on_routes, *looked_at])
+        cues = self._cues(found.trace)
+        ground = Ground(self.question, cues, texts, self._names(found), self._cue_names(found.trace))
         evidence = tuple(
-            Evidence(number, kept.chunk, kept.title, chunk.score, chunk.signals, Path("direct"), kept.metadata)
-            for number, (chunk, kept) in enumerate(zip(found.chunks, stored, strict=True), start=1)
+            Evidence(
+                number=number,
+                chunk=texts[chunk.position].chunk,
+                title=texts[chunk.position].stored.title,
+                score=chunk.score,
+                signals=chunk.signals,
+                path=path(route, ground),
+                metadata=texts[chunk.position].stored.metadata,
+            )
+            for number, (chunk, route) in enumerate(zip(found.chunks, found.routes, strict=True), start=1)
         )
-        entities = self.view.entities([entity.position for entity in found.entities])
+        known = self.view.entities([entity.position for entity in found.entities])
         ranked = tuple(
-            RankedEntity(rank, entity, known.score)
-            for rank, (entity, known) in enumerate(zip(entities, found.entities, strict=True), start=1)
+            RankedEntity(rank, entity, one.score)
+            for rank, (entity, one) in enumerate(zip(known, found.entities, strict=True), start=1)
         )
-        return Recall(
-            self.question, self.request.method, evidence, ranked, self._cues(found.trace), reason=found.reason
-        )
+        relations = self._relations(found.trace, ranked, [(at, texts[at]) for at in looked_at])
+        return Recall(self.question, self.request.method, evidence, ranked, cues, relations, found.reason)
+
+    def _passages(self, chunks: Iterable[int]) -> dict[int, Passage]:
+        place = {int(self.positions[chunk]): chunk for chunk in chunks}
+        return {place[at]: passage for at, passage in passages(self.view, place).items()}
+
+    def _names(self, found: Found) -> dict[int, list[str]]:
+        keys = self.view.snapshot.entity_keys
+        aliases = alias_map(self.view.snapshot.aliases)
+        on_routes = {
+            station.position for route in found.routes for station in route.stations if station.kind == "entity"
+        }
+        return {at: [keys[at], *(keys[other] for other in aliases.get(at, ()))] for at in on_routes}
+
+    def _cue_names(self, trace: Trace | None) -> list[list[str]]:
+        keys = self.view.snapshot.entity_keys
+        return [] if trace is None else [[keys[entity] for entity in cue.entities] for cue in trace.cues]
 
     def _cues(self, trace: Trace | None) -> tuple[Cue, ...]:
         if trace is None or not trace.cues:
@@ -115,15 +149,21 @@ class _Road:
             for cue, entity, weight in zip(trace.cues, named, trace.cue_weights, strict=True)
         )
 
-
-NOTHING_SHARED = "nothing in the store shares a word, a name or a meaning with the question"
-
-
-def _chunks(scores: Scores, k: int, like: Likeness, trace: Trace | None = None) -> tuple[FoundChunk, ...]:
-    signals = {"dense": like.dense, "bm25": like.bm25, "hybrid": like.hybrid}
-    if trace is not None:
-        signals |= {"activation": trace.activation.chunks, "chain": trace.chains.scores}
-    return tuple(
-        FoundChunk(int(at), float(scores[at]), {name: float(values[at]) for name, values in signals.items()})
-        for at in best(scores, k)
-    )
+    def _relations(
+        self, trace: Trace | None, ranked: tuple[RankedEntity, ...], looked_at: list[tuple[int, Passage]]
+    ) -> tuple[Relation, ...]:
+        """Between the cues and the most active entities."""
+        if trace is None or not looked_at:
+            return ()
+        cued = sorted({entity for cue in trace.cues for entity in cue.entities})
+        entities: list[Entity] = [*(one.entity for one in ranked), *self.view.entities(cued)]
+        at = self.view.snapshot.entity_positions
+        activation = {entity.key: float(trace.activation.entities[at[entity.key]]) for entity in entities}
+        top = max(activation.values(), default=0.0)
+        if top <= 0:
+            return ()
+        active = {key: value / top for key, value in activation.items()}
+        highest = float(trace.scores[looked_at[0][0]])
+        worth = [(passage, max(float(trace.scores[chunk]) / highest, 0.0)) for chunk, passage in looked_at]
+        names = {entity.key: entity.name for entity in entities}
+        return implicit_relations(worth, active, names, self.request.settings.ecphory.relations)

@@ -87,8 +87,6 @@ class PaperSettings(Group):
     """Entities kept at the end: 20 for 2WikiMultihopQA, 40 to 80 for HotpotQA and MuSiQue."""
     context_chunks: Count = 5
     """Chunks kept at the end, where the caller does not say how many."""
-    seeds: Count = 20
-    """Entities that a round starts from: the publication leaves the number open; as many as at the start."""
     select_seeds: Literal["frontier", "all"] = "frontier"
     """Where a round takes its seeds: among the entities that the last round added, or among all. Read literally it
     is `all`, and then every round after the first finds nothing new."""
