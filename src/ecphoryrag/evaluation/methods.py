@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, get_args
@@ -67,9 +68,7 @@ def ask_all(
     the first timed question does not profit.
     """
     try:
-        untimed = recaller.recall(questions[-1].text, k=1, method=method)
-        if not vectors and method in NEED_VECTORS and not untimed.chunks:
-            return Asked(method, unavailable=untimed.reason or "it needs vectors, and the encoder makes none")
+        recaller.recall(questions[-1].text, k=1, method=method)
     except CANNOT_RUN as error:
         return Asked(method, unavailable=str(error))
     except WRONG_ANSWER:
@@ -81,4 +80,13 @@ def ask_all(
         except WRONG_ANSWER as error:
             outcomes.append(f"{type(error).__name__}: {error}")
         progress(method, number, len(questions))
-    return Asked(method, tuple(outcomes))
+    asked = Asked(method, tuple(outcomes))
+    if not vectors and method in NEED_VECTORS and not any(asked.rankings):
+        return Asked(method, unavailable=_usual_reason(outcomes))
+    return asked
+
+
+def _usual_reason(outcomes: Sequence[Ranking | str]) -> str:
+    """What most of the questions that recalled nothing were told."""
+    reasons = Counter(outcome.reason if isinstance(outcome, Ranking) else outcome for outcome in outcomes)
+    return reasons.most_common(1)[0][0] or "it needs vectors, and the encoder makes none"
