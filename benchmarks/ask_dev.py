@@ -114,7 +114,11 @@ def read_rows(path: Path, header: Row) -> list[Row]:
         path.parent.mkdir(parents=True, exist_ok=True)
         append(path, {"run": header})
         return []
-    first, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):  # the run was killed while it wrote this line: it is asked again
+        path.write_text("".join(lines[:-1]), encoding="utf-8")
+        del lines[-1]
+    first, *rows = [json.loads(line) for line in lines] or [{}]
     before = first.get("run", {})
     differ = [key for key in header if key != "questions a set" and before.get(key) != header[key]]
     if differ:
