@@ -23,13 +23,14 @@ TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 TOKENIZER_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
 
 WEIGHTING = "uniform"
-"""How the token vectors of a text are weighed before they are averaged; part of the identity's version."""
+"""How token vectors are weighed before they are averaged: all alike. Weights by rarity were measured and gain nothing
+(docs/decisions/040). Part of the identity's version."""
 BATCH = 512
 """Texts tokenized together: enough to keep all cores busy, few enough that token ids take a few megabytes."""
 
 
 class StaticEncoder:
-    """A text's vector is the weighted mean of its tokens' vectors, scaled to unit length. 256 dimensions.
+    """A text's vector is the mean of its tokens' vectors, scaled to unit length. 256 dimensions.
 
     Reads the weights and tokenizer of ``wordllama`` 0.4.0.post1 without importing it, since its own loader wants a
     download. Word order plays no part; the same text always gets the same vector, whatever else is in the batch.
@@ -42,7 +43,6 @@ class StaticEncoder:
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._weights = token_weights(self._tokenizer.get_vocab_size())
         fingerprint = f"{WEIGHTS_SHA256[:16]}-{TOKENIZER_SHA256[:16]}"
         self._identity = EncoderIdentity(
             "static", f"wordllama-0.4.0.post1/{WEIGHTING}", self._table.shape[1], fingerprint
@@ -71,16 +71,10 @@ class StaticEncoder:
         offsets = np.cumsum([0, *map(len, ids)])
         # Only the rows in use become float32, so that loading need not convert the whole table.
         used, columns = np.unique(np.concatenate(ids), return_inverse=True)
-        counts = sp.csr_array(
-            (self._weights[used][columns], columns, offsets), shape=(len(ids), len(used)), dtype=np.float32
-        )
+        ones = np.ones(len(columns), np.float32)
+        counts = sp.csr_array((ones, columns, offsets), shape=(len(ids), len(used)))
         # Scaling to unit length makes the sum do for the mean.
         return unit_rows(np.asarray(counts @ self._table[used].astype(np.float32)))
-
-
-def token_weights(vocabulary: int) -> NDArray[np.float32]:
-    """(vocabulary,) weight of each token: all alike."""
-    return np.ones(vocabulary, np.float32)
 
 
 def unit_rows(vectors: Vectors) -> Vectors:
