@@ -33,7 +33,7 @@ Met: TypeAlias = Found | LeftOut | Failure
 
 
 def find_files(paths: Sequence[str | Path]) -> Iterator[Met]:
-    """The files meant, each once, in the order named and sorted within a folder.
+    """The files meant, each once, in the order named; in a folder sorted, its own files before those further down.
 
     The id of a file in a named folder is its path relative to that folder; of a file that is named itself, or by a
     glob, its path relative to the working folder, or its whole path if it lies elsewhere. What is named itself is
@@ -90,7 +90,7 @@ def _found(path: Path, id: str) -> Found | Failure:
 
 
 def _folder(folder: Path, depth: int | None = None) -> Iterator[Met]:
-    """All files below, sorted by name within each folder; ``depth`` levels of them, or all."""
+    """All files below, to ``depth`` levels if it is given."""
     base = str(_absolute(folder))
     chain, failures = rules_above(base)
     yield from failures
