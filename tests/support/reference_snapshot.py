@@ -21,8 +21,11 @@ LINKED_WORDS = range(2, 9)
 NOT_NAMES = frozenset({"date", "number", "quantity", "term", "identifier"})
 
 
-def reference_snapshot(documents: Iterable[IndexedDocument], generation: int = 1) -> Snapshot:
-    """What a store that holds these documents must give; ``chunk_rows`` alone is the store's own affair."""
+def reference_snapshot(documents: Iterable[IndexedDocument], generation: int = 1, dimension: int = 0) -> Snapshot:
+    """What a store that holds these documents must give; ``chunk_rows`` alone is the store's own affair.
+
+    ``dimension`` counts if there are no documents to show it.
+    """
     ordered = sorted(documents, key=lambda indexed: indexed.document.id)
     rows = [
         (number, indexed, chunk, extraction)
@@ -56,7 +59,7 @@ def reference_snapshot(documents: Iterable[IndexedDocument], generation: int = 1
         terms=terms,
         term_counts=body,
         title_term_counts=title,
-        vectors=_unit_rows(ordered),
+        vectors=_unit_rows(ordered, dimension),
     )
 
 
@@ -120,10 +123,10 @@ def _terms(rows: Sequence[Row]) -> tuple[sp.csc_array, sp.csc_array, dict[str, i
     return matrices[0], matrices[1], columns
 
 
-def _unit_rows(ordered: Sequence[IndexedDocument]) -> NDArray[np.float32]:
+def _unit_rows(ordered: Sequence[IndexedDocument], dimension: int) -> NDArray[np.float32]:
     kept = [np.asarray(indexed.vectors, np.float16).astype(np.float32) for indexed in ordered]
     if not kept:
-        return np.zeros((0, 0), np.float32)
+        return np.zeros((0, dimension), np.float32)
     rows = np.concatenate(kept)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms == 0, 1, norms), np.float32)

@@ -80,16 +80,25 @@ def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> apsw.Conne
     return connection
 
 
-def start_logging(connection: apsw.Connection) -> None:
-    """Write through a write-ahead log from now on, so that readers and the writer do not wait for each other."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
+def start_logging(connection: apsw.Connection, busy_seconds: float) -> None:
+    """Write through a write-ahead log from now on, so that readers and the writer do not wait for each other.
+
+    Raises apsw.BusyError if others read the file without a log for longer than ``busy_seconds``.
+    """
+    connection.set_busy_timeout(int(busy_seconds * 1000))
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+    finally:
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
 
 
 def stop_logging(connection: apsw.Connection) -> None:
     """Move the log into the file and make it one that opens without a log, unless other connections use it."""
     connection.set_busy_timeout(0)
     with suppress(apsw.BusyError, apsw.LockedError):
+        # A connection that has not read since the log was begun does not know it, and would leave its files behind.
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         connection.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecphoryrag.ports import Encoder, Vectors
-from ecphoryrag.store.arrays import unit_rows
+from ecphoryrag.store.arrays import HALF, unit_rows
 from ecphoryrag.store.cachefile import Arrays, read_cache, write_cache
 from ecphoryrag.types import EncoderIdentity, Entity
 
 _HASH_BYTES = 16
-_ENCODED_AT_ONCE = 4096
+ENCODED_AT_ONCE = 1024
+"""Texts given to the encoder at once, to bound what it holds in memory."""
+LAYOUT = 1
+"""Part of the stamp: raise it when what the file holds, or what is encoded, changes."""
 
 
 def entity_text(entity: Entity) -> str:
@@ -30,37 +33,39 @@ def _hash(text: str) -> bytes:
 class EntityVectors:
     """The cache file of one encoder's vectors, found by the hash of the text, whichever generation it came from."""
 
-    def __init__(self, path: Path, identity: EncoderIdentity) -> None:
+    def __init__(self, path: Path, identity: EncoderIdentity, *, writable: bool) -> None:
         self._path = path
+        self._writable = writable
         self._dimension = identity.dimension
-        self._stamp = repr(identity)
+        self._stamp = f"vectors {LAYOUT} {identity!r}"
 
-    def of(self, entities: Sequence[Entity], encoder: Encoder) -> Vectors:
+    def written_for(self, state: str) -> Vectors | None:
+        """(m, d) float32, if the file was written for this very state of the store."""
+        arrays = read_cache(self._path, self._stamp)
+        if arrays is None or arrays["state"].tobytes() != state.encode("utf-8"):
+            return None
+        return unit_rows(arrays["vectors"][arrays["order"]])
+
+    def of(self, entities: Sequence[Entity], encoder: Encoder, state: str) -> Vectors:
         """(len(entities), d) float32; only texts that are new are encoded, and those no longer used are dropped."""
-        dimension = self._dimension
-        if not dimension:
-            return np.zeros((len(entities), 0), np.float32)
-        texts = [entity_text(entity) for entity in entities]
-        hashes = [_hash(text) for text in texts]
+        hashes, texts = [], {}
+        for entity in entities:
+            text = entity_text(entity)
+            hashes.append(_hash(text))
+            texts[hashes[-1]] = text
         known = self._read()
-        missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
-        before = len(known)
-        wanted = list(missing.items())
-        for first in range(0, len(wanted), _ENCODED_AT_ONCE):
-            part = wanted[first : first + _ENCODED_AT_ONCE]
-            encoded = encoder.encode([text for _, text in part], "passage").vectors.astype(np.float16)
+        missing = [(key, text) for key, text in texts.items() if key not in known]
+        for first in range(0, len(missing), ENCODED_AT_ONCE):
+            part = missing[first : first + ENCODED_AT_ONCE]
+            encoded = encoder.encode([text for _, text in part], "passage").vectors.astype(HALF)
             known.update(zip((key for key, _ in part), encoded, strict=True))
-        if missing or before > len(set(hashes)):
-            self._write(known, set(hashes))
-        half = np.stack([known[key] for key in hashes]) if hashes else np.zeros((0, dimension), np.float16)
-        return unit_rows(half)
+        return unit_rows(self._write(known, hashes, state))
 
-    def keep_only(self, entities: Iterable[Entity]) -> None:
-        """Drop the vectors of all other texts."""
+    def keep_only(self, entities: Iterable[Entity], state: str) -> None:
+        """Drop the vectors of all other texts, and know that the rest are those of this state, as far as they go."""
         known = self._read()
-        kept = {_hash(entity_text(entity)) for entity in entities}
-        if not known.keys() <= kept:
-            self._write(known, kept)
+        if known:
+            self._write(known, [_hash(entity_text(entity)) for entity in entities], state)
 
     def _read(self) -> dict[bytes, NDArray[np.float16]]:
         arrays = read_cache(self._path, self._stamp)
@@ -69,10 +74,18 @@ class EntityVectors:
         keys = arrays["hashes"].tobytes()
         return {keys[at * _HASH_BYTES : (at + 1) * _HASH_BYTES]: vector for at, vector in enumerate(arrays["vectors"])}
 
-    def _write(self, known: dict[bytes, NDArray[np.float16]], kept: set[bytes]) -> None:
-        keys = sorted(kept & known.keys())
+    def _write(self, known: dict[bytes, NDArray[np.float16]], wanted: list[bytes], state: str) -> NDArray[np.float16]:
+        """Keep what is wanted; returns (len(wanted), d), or fewer rows if not all are known."""
+        keys = sorted(known.keys() & set(wanted))
+        places = {key: place for place, key in enumerate(keys)}
+        vectors = np.array([known[key] for key in keys], HALF).reshape(len(keys), self._dimension)
+        order = np.array([places[key] for key in wanted if key in places], np.int32)
         arrays: Arrays = {
             "hashes": np.frombuffer(b"".join(keys), np.uint8),
-            "vectors": np.array([known[key] for key in keys], np.float16).reshape(-1, self._dimension),
+            "vectors": vectors,
+            "order": order,
+            "state": np.frombuffer((state if len(order) == len(wanted) else "").encode("utf-8"), np.uint8),
         }
-        write_cache(self._path, self._stamp, arrays)
+        if self._writable:
+            write_cache(self._path, self._stamp, arrays)
+        return np.asarray(vectors[order], np.float16)

@@ -35,7 +35,7 @@ class Tokenizer:
 
     def __call__(self, text: str) -> list[str]:
         """The terms of the text, in order, repeats kept."""
-        data = segment(text).encode("utf-8")
+        data = segment(text).encode("utf-8", "replace")
         found: list[str] = self._tokenizer(
             data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
         )

@@ -36,8 +36,12 @@ VALUES (?, ?, (SELECT row FROM entities WHERE key = ?), ?, ?, ?, ?, ?, ?, ?, ?, 
 
 
 def check(indexed: IndexedDocument, dimension: int) -> None:
-    """Raise ValueError if the parts do not belong together: a mistake of whoever made them."""
+    """Raise InputError for text that is not Unicode.
+
+    Raises ValueError if the parts do not belong together: a mistake of whoever made them.
+    """
     document, name = indexed.document, ascii(indexed.document.id)
+    _check_unicode(document)
     if not len(indexed.chunks) == len(indexed.extractions) == len(indexed.vectors):
         raise ValueError(f"Document {name} needs an extraction and a vector for each of its chunks.")
     if indexed.vectors.shape != (len(indexed.chunks), dimension):
@@ -52,6 +56,19 @@ def check(indexed: IndexedDocument, dimension: int) -> None:
             field = document.title if mention.field == "title" else document.text
             if not mention.key or field[mention.start : mention.end] != mention.name or not mention.name:
                 raise ValueError(f"A mention of {mention.name!a} in document {name} does not stand where it says.")
+
+
+def _check_unicode(document: Document) -> None:
+    metadata = _json(dict(document.metadata))
+    for part in (document.id, document.title, document.text, document.source or "", metadata):
+        try:
+            part.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Document {document.id!a} holds half of a surrogate pair ({part[error.start]!a}), which is no "
+                "character; replace it, for instance with text.encode('utf-16', 'surrogatepass').decode('utf-16', "
+                "'replace')."
+            ) from error
 
 
 def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int) -> None:
@@ -85,29 +102,13 @@ def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int
 
 def _document_row(document: Document, extractor: int) -> tuple[int | str | None, ...]:
     headings = [[heading.level, heading.text, heading.start, heading.end] for heading in document.headings]
-    fields = (
-        document.id,
-        document.title,
-        document.text,
-        document.source or "",
-        metadata := _json(dict(document.metadata)),
-    )
-    for field in fields:
-        try:
-            field.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"Document {document.id!a} holds half of a surrogate pair ({field[error.start]!a}), which is no "
-                "character; replace it, for instance with text.encode('utf-16', 'surrogatepass').decode('utf-16', "
-                "'replace')."
-            ) from error
     return (
         document.id,
         document.content_hash,
         extractor,
         document.title,
         document.source,
-        metadata,
+        _json(dict(document.metadata)),
         _json(headings),
         document.text,
     )
@@ -158,11 +159,25 @@ def delete(connection: apsw.Connection, row: int) -> None:
     )
 
 
+def document_row(connection: apsw.Connection, id: str) -> int | None:
+    """The row number of the document with this id, if there is one."""
+    found: int | None = sql.value(connection, _SELECT_ROW, (id,)) if _is_unicode(id) else None
+    return found
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it has no half of a surrogate pair, which SQLite could not be asked for."""
+    return text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
+_SELECT_ROW = "SELECT row FROM documents WHERE id = ?"
 _SELECT_DOCUMENT = "SELECT row, id, title, text, metadata, headings, source FROM documents WHERE id = ?"
 
 
 def read_document(connection: apsw.Connection, id: str) -> tuple[int, Document] | None:
     """The row number and the document with this id, if there is one."""
+    if not _is_unicode(id):
+        return None
     found = sql.row(connection, _SELECT_DOCUMENT, (id,))
     if found is None:
         return None

@@ -32,11 +32,11 @@ from ecphoryrag.store.entities import read_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
 from ecphoryrag.store.faults import translating
 from ecphoryrag.store.filters import Filter, Filterable
-from ecphoryrag.store.rows import check, delete, insert, read_document, read_indexed
+from ecphoryrag.store.rows import check, delete, document_row, insert, read_document, read_indexed
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
-from ecphoryrag.store.view import Shared, SqliteView, Stamp, read_stamp
+from ecphoryrag.store.view import Beside, Shared, SqliteView, Stamp, read_stamp
 from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, StoreStatus
 
 CACHE = "-cache"
@@ -55,6 +55,7 @@ class SqliteStore:
         self._path = path
         self._encoder = encoder
         self._extractor = extractor
+        self._beside = Beside(beside(path, CACHE), beside(path, VECTORS), writable=not read_only)
         self._writing = threading.RLock()
         self._sharing = threading.Lock()
         self._shared: Shared | None = None
@@ -72,6 +73,11 @@ class SqliteStore:
             try:
                 with translating(path):
                     self._adopt(self._writer)
+                    # At once, since a reading that is open when the first commit comes would hold it up; but if
+                    # another process is reading just now, the first commit is soon enough.
+                    with suppress(apsw.BusyError):
+                        start_logging(self._writer, 0)
+                        self._logging = True
             except BaseException:
                 self._writer.close()
                 raise
@@ -102,7 +108,7 @@ class SqliteStore:
                 raise StoreReadOnly(f"The store {self._path} was opened read-only; open it for writing.")
             try:
                 if not self._logging:
-                    start_logging(connection)
+                    start_logging(connection, BUSY_SECONDS)
                     self._logging = True
                 with transaction(connection, "IMMEDIATE"):
                     yield connection
@@ -133,7 +139,7 @@ class SqliteStore:
         """
         check(document, self._encoder.dimension)
         with self._write() as connection:
-            before = sql.value(connection, "SELECT row FROM documents WHERE id = ?", (document.document.id,))
+            before = document_row(connection, document.document.id)
             if before is not None:
                 delete(connection, before)
                 _set(connection, "forgotten", 1)
@@ -151,17 +157,18 @@ class SqliteStore:
         if not wanted:
             return
         with self._write() as connection:
-            rows = {id: sql.value(connection, "SELECT row FROM documents WHERE id = ?", (id,)) for id in wanted}  # noqa: A001
-            missing = [id for id, row in rows.items() if row is None]  # noqa: A001
+            rows = {id_: document_row(connection, id_) for id_ in wanted}
+            missing = [id_ for id_, row in rows.items() if row is None]
             if missing:
                 raise self._missing(missing)
             for row in rows.values():
-                delete(connection, row)
+                if row is not None:
+                    delete(connection, row)
             _set(connection, "forgotten", 1)
         self.flush()
 
     def _missing(self, ids: Sequence[str]) -> DocumentNotFound:
-        named = ", ".join(repr(id) for id in ids)  # noqa: A001
+        named = ", ".join(map(repr, ids))
         return DocumentNotFound(
             f"The store {self._path} has no document {named}; `ecphory list` shows the ids it has. Nothing was changed."
         )
@@ -191,11 +198,14 @@ class SqliteStore:
         with transaction(connection, "IMMEDIATE"):
             connection.execute("INSERT INTO search (search) VALUES ('optimize')")
             _set(connection, "forgotten", 0)
-        beside(self._path, CACHE).unlink(missing_ok=True)
-        vectors = beside(self._path, VECTORS)
+        self._beside.snapshot.unlink(missing_ok=True)
+        vectors = self._beside.vectors
         if vectors.exists():
             with self._readers.connection() as reading:
-                EntityVectors(vectors, self._encoder).keep_only(read_entities(reading, None).values())
+                described = read_entities(reading, None)
+                keys = sql.rows(reading, "SELECT row FROM entities ORDER BY key")
+                kept = [described[row] for (row,) in keys]
+                EntityVectors(vectors, self._encoder, writable=True).keep_only(kept, json.dumps(read_stamp(reading)))
 
     def hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Content hash of each of these documents that is there."""
@@ -248,7 +258,7 @@ class SqliteStore:
         """A consistent view of the newest generation."""
         with self._reading() as connection:
             shared = self._share(read_stamp(connection))
-            yield SqliteView(connection, shared, self._snapshot(connection, shared), beside(self._path, VECTORS))
+            yield SqliteView(connection, shared, self._snapshot(connection, shared), self._beside)
 
     def _share(self, stamp: Stamp) -> Shared:
         """What readings of this state share; the newest state is kept for later readings."""
@@ -263,12 +273,12 @@ class SqliteStore:
     def _snapshot(self, connection: apsw.Connection, shared: Shared) -> Snapshot:
         with shared.lock:
             if shared.snapshot is None:
-                cache, stamp = beside(self._path, CACHE), json.dumps(shared.stamp)
+                cache, stamp = self._beside.snapshot, json.dumps(shared.stamp)
                 shared.snapshot = read_snapshot(cache, stamp)
                 if shared.snapshot is None:
                     half = read_vectors(connection, self._encoder.dimension)
                     shared.snapshot = build_snapshot(connection, shared.stamp.generation, half)
-                    if self._writer is not None:
+                    if self._beside.writable:
                         write_snapshot(cache, stamp, shared.snapshot, half)
             return shared.snapshot
 
@@ -288,7 +298,7 @@ class SqliteStore:
                     "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks), "
                     "(SELECT count(*) FROM entities), (SELECT count(*) FROM mentions), "
                     "(SELECT count(*) FROM chunks WHERE NOT EXISTS "
-                    "(SELECT 1 FROM mentions WHERE chunk = chunks.row AND field = 1)), "
+                    "(SELECT 1 FROM mentions WHERE chunk = chunks.row)), "
                     "(SELECT coalesce(sum(octet_length(text) + octet_length(title)), 0) FROM documents)",
                 )
             )

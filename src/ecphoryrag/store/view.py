@@ -6,6 +6,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,15 @@ def read_stamp(connection: apsw.Connection) -> Stamp:
     return Stamp(values["store"], values["generation"], values["state"])
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The caches beside the store, and whether they may be written."""
+
+    snapshot: Path
+    vectors: Path
+    writable: bool
+
+
 class Shared:
     """What all readings of one generation share; filled when first needed, safe for threads."""
 
@@ -76,12 +86,12 @@ class Shared:
 class SqliteView:
     """See :class:`ecphoryrag.ports.View`."""
 
-    def __init__(self, connection: apsw.Connection, shared: Shared, snapshot: Snapshot, vectors_path: Path) -> None:
+    def __init__(self, connection: apsw.Connection, shared: Shared, snapshot: Snapshot, beside: Beside) -> None:
         self._connection = connection
         self._shared = shared
         self._snapshot = snapshot
         self._tokenizer = Tokenizer(connection)
-        self._vectors_path = vectors_path
+        self._beside = beside
 
     @property
     def snapshot(self) -> Snapshot:
@@ -154,11 +164,19 @@ class SqliteView:
         fingerprint = repr(encoder.identity)
         with shared.lock:
             if fingerprint not in shared.entity_vectors:
-                described = read_entities(self._connection, None)
-                entities = [described[int(row)] for row in self._entity_rows()]
-                cache = EntityVectors(self._vectors_path, encoder.identity)
-                shared.entity_vectors[fingerprint] = cache.of(entities, encoder)
+                shared.entity_vectors[fingerprint] = self._read_or_encode(encoder)
             return shared.entity_vectors[fingerprint]
+
+    def _read_or_encode(self, encoder: Encoder) -> Vectors:
+        if not encoder.identity.dimension:
+            return np.zeros((len(self._snapshot.entity_keys), 0), np.float32)
+        cache = EntityVectors(self._beside.vectors, encoder.identity, writable=self._beside.writable)
+        state = json.dumps(self._shared.stamp)
+        found = cache.written_for(state)
+        if found is None:
+            described = read_entities(self._connection, None)
+            found = cache.of([described[int(row)] for row in self._entity_rows()], encoder, state)
+        return found
 
 
 def read_filterable(connection: apsw.Connection) -> list[Filterable]:
