@@ -113,7 +113,7 @@ def test_a_file_up_to_the_limit_goes_in_and_one_byte_more_does_not(tmp_path: Pat
 
 def test_a_hundred_megabytes_in_one_line_are_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "huge.txt").open("wb") as file:
-        file.truncate(100 * 2**20)  # sparse: nothing is written, and nothing must be read to see that it is too large
+        file.truncate(100 * 2**20)  # sparse; that it is binary would be seen only by reading it
     assert "too large" in failure_of(tmp_path / "huge.txt")
 
 

@@ -44,7 +44,7 @@ def test_a_folder_is_walked_in_order_and_its_files_are_named_from_it(here: Path)
     assert ids("docs") == ids(here / "docs") == ids("./docs/") == expected
     (first, *_) = load_paths(["docs"], SETTINGS)
     assert isinstance(first, Document)
-    assert first.source == "docs/a/B.txt"
+    assert first.source == "docs/a.txt"
 
 
 def test_a_named_file_is_called_by_its_path_from_the_working_folder(here: Path) -> None:

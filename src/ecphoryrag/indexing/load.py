@@ -6,6 +6,7 @@ What cannot be taken is a :class:`~ecphoryrag.types.Failure`, what is passed ove
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from io import BytesIO
@@ -139,9 +140,11 @@ def _read(found: Found, limit: int) -> Iterator[Loaded]:
     with open_regular(found.path) as file:
         if found.path.suffix.lower() in JSONL_SUFFIXES:
             yield from jsonl_documents(file, found.source, limit)
-        else:
-            text = decode(read_bounded(file, limit))
-            yield from _documents(text, found.id, found.source, _format(found.path))
+            return
+        if os.fstat(file.fileno()).st_size > limit:
+            raise too_large(limit)
+        text = decode(read_bounded(file, limit))
+    yield from _documents(text, found.id, found.source, _format(found.path))
 
 
 def _format(path: PurePath) -> str:

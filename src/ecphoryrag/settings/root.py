@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import AfterValidator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ecphoryrag.settings.answering import AnsweringSettings
@@ -12,6 +14,13 @@ from ecphoryrag.settings.recall import RecallSettings
 
 ENVIRONMENT_PREFIX = "ECPHORY_"
 NESTED = "__"
+
+
+def _at_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path} names a home folder that is not known") from error
 
 
 class Settings(BaseSettings):
@@ -27,7 +36,7 @@ class Settings(BaseSettings):
         use_attribute_docstrings=True,
     )
 
-    store: Path = Path("memory.ecphory")
+    store: Annotated[Path, AfterValidator(_at_home)] = Path("memory.ecphory")
     """The store that the command line uses where `--store` is not given."""
     indexing: IndexingSettings = IndexingSettings()
     """From documents to the store."""

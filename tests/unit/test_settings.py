@@ -1,0 +1,182 @@
+"""Where settings come from, which source wins, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from pydantic import BaseModel
+
+from ecphoryrag.cli import options
+from ecphoryrag.errors import SettingsError
+from ecphoryrag.settings import Settings, explain_settings, load_settings
+from ecphoryrag.settings.indexing import EncoderName, StdinFormat
+from ecphoryrag.settings.recall import MethodName
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for variable in list(os.environ):
+        if variable.upper().startswith("ECPHORY_"):
+            monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def origins(**arguments: object) -> dict[str, tuple[object, str, str]]:
+    return {item.name: (item.value, item.origin, item.detail) for item in explain_settings(arguments)}
+
+
+def test_without_any_source_all_is_default() -> None:
+    assert load_settings() == Settings()
+    assert {origin for _, origin, _ in origins().values()} == {"default"}
+
+
+def test_the_stronger_source_wins_setting_by_setting(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "ecphory.toml").write_text(
+        "[recall]\nk = 2\nmethod = 'bm25'\n[recall.ecphory]\ndamping = 0.2\nanchor = 0.3\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("ECPHORY_RECALL__K", "3")
+    monkeypatch.setenv("ECPHORY_RECALL__ECPHORY__DAMPING", "0.4")
+    arguments = {"recall": {"k": 4}}
+    settings = load_settings(arguments)
+    assert settings.recall.k == 4
+    assert settings.recall.method == "bm25"
+    assert (settings.recall.ecphory.damping, settings.recall.ecphory.anchor) == (0.4, 0.3)
+    found = origins(**arguments)
+    assert found["recall.k"] == (4, "argument", "")
+    assert found["recall.method"] == ("bm25", "file", "ecphory.toml")
+    assert found["recall.ecphory.damping"] == (0.4, "environment", "ECPHORY_RECALL__ECPHORY__DAMPING")
+    assert found["recall.ecphory.anchor"] == (0.3, "file", "ecphory.toml")
+    assert found["recall.ecphory.steps"][1] == "default"
+
+
+def test_settings_are_read_when_asked_for_and_not_from_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECPHORY_RECALL__K", "3")
+    assert Settings().recall.k == 5
+    assert load_settings().recall.k == 3
+
+
+def test_the_file_may_be_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "ecphory.toml").write_text("[recall]\nk = 2\n", encoding="utf-8")
+    (here / "other.toml").write_text("\ufeff[recall]\nk = 3\n", encoding="utf-8")
+    (here / "third.toml").write_text("[recall]\nk = 4\n", encoding="utf-8")
+    monkeypatch.setenv("ECPHORY_CONFIG", "other.toml")
+    assert load_settings().recall.k == 3
+    assert load_settings(config=Path("third.toml")).recall.k == 4
+    monkeypatch.setenv("ECPHORY_CONFIG", "")
+    assert load_settings().recall.k == 2
+
+
+def test_a_named_file_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    monkeypatch.setenv("ECPHORY_CONFIG", "none.toml")
+    with pytest.raises(SettingsError, match=r"none\.toml: No such file"):
+        load_settings()
+    with pytest.raises(SettingsError, match="cannot read"):
+        load_settings(config=here)
+
+
+@pytest.mark.parametrize("content", [b"[recall\n", b"k = \xff\n"])
+def test_a_file_that_is_not_toml_is_an_error(here: Path, content: bytes) -> None:
+    (here / "ecphory.toml").write_bytes(content)
+    with pytest.raises(SettingsError, match=r"ecphory\.toml is not valid TOML"):
+        load_settings()
+
+
+def test_relative_paths_in_a_file_count_from_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "conf").mkdir()
+    content = "store = 'a.ecphory'\n[answering.local]\npath = '/models/m.gguf'\ncache = '~/models'\n"
+    (here / "conf/x.toml").write_text(content, encoding="utf-8")
+    settings = load_settings(config=here / "conf/x.toml")
+    assert settings.store == here / "conf/a.ecphory"
+    assert settings.answering.local.path == Path("/models/m.gguf")
+    assert settings.answering.local.cache == Path("~/models")
+    monkeypatch.setenv("ECPHORY_STORE", "b.ecphory")
+    assert load_settings(config=here / "conf/x.toml").store == Path("b.ecphory")
+
+
+def test_a_home_folder_in_the_stores_path_is_meant(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    monkeypatch.setenv("ECPHORY_STORE", "~/m.ecphory")
+    assert load_settings().store == here / "m.ecphory"
+
+
+def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECPHORY_ANSWERING__LOCAL__PATH", "")
+    monkeypatch.setenv("ECPHORY_RECALL__K", "")
+    monkeypatch.setenv("ECPHORY_NO_SUCH", "")
+    assert load_settings() == Settings()
+    assert origins()["recall.k"][1] == "default"
+
+
+def test_a_group_may_be_set_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECPHORY_RECALL__ECPHORY", '{"damping": 0.1, "anchor": 0.1}')
+    monkeypatch.setenv("ECPHORY_RECALL__ECPHORY__ANCHOR", "0.5")
+    ecphory = load_settings().recall.ecphory
+    assert (ecphory.damping, ecphory.anchor) == (0.1, 0.5)
+    assert origins()["recall.ecphory.damping"][1:] == ("environment", "ECPHORY_RECALL__ECPHORY")
+    monkeypatch.setenv("ECPHORY_RECALL__ECPHORY", "{broken")
+    with pytest.raises(SettingsError, match="ECPHORY_RECALL__ECPHORY sets a whole group"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ECPHORY_RECALL__KK", "3", r"ECPHORY_RECALL__KK names no setting \(perhaps recall\.k is meant\)"),
+        ("ECPHORY_STOER", "x", r"ECPHORY_STOER names no setting \(perhaps store is meant\)"),
+        ("ECPHORY_STORE__X", "x", "ECPHORY_STORE__X names no setting"),
+        ("ECPHORY_RECALL__K", "many", r"setting recall\.k: .*set by the environment variable ECPHORY_RECALL__K"),
+        ("ECPHORY_RECALL__K", "0", r"setting recall\.k: .*greater than 0"),
+        ("ECPHORY_INDEXING__ENCODER", "big", r"setting indexing\.encoder: .*'static', 'minilm' or 'none'"),
+        ("ECPHORY_RECALL", "3", r"setting recall: .*ECPHORY_RECALL"),
+    ],
+)
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError, match=said):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[recall]\nkk = 3\n", r"setting recall\.kk: no such setting \(perhaps recall\.k is meant\) \(set in ecphory"),
+        ("[recall.ecphory]\ndamping = 2\n", r"setting recall\.ecphory\.damping: .*less than or equal to 1.*\(set in"),
+        ("recall = 3\n", "setting recall: "),
+        ("store = 3\n", r"setting store: .*path.*\(set in ecphory\.toml\)"),
+        ("[recall]\nk = 0\n[indexing]\nbatch = 0\n", r"setting indexing\.batch: .*; setting recall\.k: "),
+    ],
+)
+def test_a_wrong_setting_in_a_file_is_named(here: Path, content: str, said: str) -> None:
+    (here / "ecphory.toml").write_text(content, encoding="utf-8")
+    with pytest.raises(SettingsError, match=said):
+        load_settings()
+
+
+def test_a_wrong_argument_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"setting recall\.k: .*greater than 0\. See"):
+        load_settings({"recall": {"k": 0}})
+
+
+def groups(group: type[BaseModel]) -> list[type[BaseModel]]:
+    below = [info.annotation for info in group.model_fields.values()]
+    nested = [kind for kind in below if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return [group, *(found for kind in nested for found in groups(kind))]
+
+
+def test_every_setting_has_a_reason_and_every_group_refuses_unknown_names_and_changes() -> None:
+    for group in groups(Settings):
+        assert group.model_config["extra"] == "forbid", group
+        assert group.model_config["frozen"], group
+        for name, info in group.model_fields.items():
+            assert info.description, f"{group.__name__}.{name}"
+    assert len(groups(Settings)) >= 8
+
+
+def test_the_command_line_names_the_same_choices() -> None:
+    assert tuple(options.Method) == get_args(MethodName)
+    assert tuple(options.EncoderChoice) == get_args(EncoderName)
+    assert tuple(options.InputFormat) == get_args(StdinFormat)
