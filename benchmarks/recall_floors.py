@@ -3,7 +3,7 @@
     python benchmarks/recall_floors.py --data ../shared/data
 
 Runs every configuration on every set, each in a process of its own (peak memory is a process's), prints the figures
-beside their floors, and writes ``benchmarks/results/recall-<configuration>.json``. Exits with 1 if a floor of recall
+beside their floors, and writes ``benchmarks/results/recall-<configuration>.json`` (if all sets were run). Exits with 1 if a floor of recall
 is missed, or if `ecphory` does not beat the best flat method of its run with an interval above zero (default
 configuration). Time and size are always shown; they decide only with ``--strict-time``, see
 ``docs/decisions/060-timing-floors-are-shown.md``. Without the data it says so and exits with 0.
@@ -114,7 +114,8 @@ def main() -> int:
             reports = {name: measure(options.data, name, configuration) for name in options.sets}
             checks += floors(configuration, reports)
             checks += times(configuration, reports, strict=options.strict_time)
-            write(configuration, reports)
+            if len(reports) == len(SETS):  # a part of the sets must not replace the record of all
+                write(configuration, reports)
     checks.append(Check("import ecphoryrag, s", import_seconds(), "<=", 0.3, decides=options.strict_time))
     print("\nFloors:")
     for check in checks:
@@ -202,13 +203,15 @@ def times(configuration: Configuration, reports: Mapping[str, Report], *, strict
     report = reports[TIMED]
     store, text = number(report, "index", "store_bytes"), number(report, "index", "text_bytes")
     first = number(report, "index", "open_and_first_recall_ms")
+    again = number(report, "index", "reopen_and_first_recall_ms")
     bounds: Sequence[tuple[str, float | None, float]] = [
         ("indexing, s", number(report, "index", "seconds"), 30),
         ("recall p50, ms", number(report, "methods", DEFAULT, "p50_ms"), 25),
         ("recall p95, ms", number(report, "methods", DEFAULT, "p95_ms"), 60),
         ("peak memory, MB", number(report, "index", "rss_mb"), 700),
         ("store, times the text", store / text if store and text else None, 25),
-        ("opening and first recall, s", first / 1000 if first is not None else None, 1),
+        ("opening and first recall after indexing, s", first / 1000 if first is not None else None, 1),
+        ("opening and first recall after that, s", again / 1000 if again is not None else None, 1),
     ]
     return [Check(f"{TIMED}: {what}", value, "<=", bound, decides=strict) for what, value, bound in bounds]
 

@@ -28,6 +28,7 @@ def reports(recall: float, all_gold: float, low: float, seconds: float = 1.0) ->
             "store_bytes": 20,
             "text_bytes": 10,
             "open_and_first_recall_ms": 5.0,
+            "reopen_and_first_recall_ms": 5.0,
         },
         "comparison": {"baseline": "bm25", "low": low},
     }

@@ -27,7 +27,7 @@ from ecphoryrag.evaluation.statistics import Interval
 def a_report(comparison: Comparison | None = None) -> EvaluationReport:
     figures = dict.fromkeys(FIGURES, 0.5)
     errors = dict.fromkeys(FIGURES, 0.05)
-    index = IndexResult(2.0, 3, 4, 5, 6, 1, 0, 100.0, 2048, 1024, 12.0, (("d[/]3", "empty"),))
+    index = IndexResult(2.0, 3, 4, 5, 6, 1, 0, 100.0, 2048, 1024, 12.0, 5.0, (("d[/]3", "empty"),))
     row = QuestionRow(
         "q1",
         "Who?",

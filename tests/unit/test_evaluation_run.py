@@ -67,6 +67,7 @@ def test_every_method_is_measured_and_written(data: tuple[Path, Path], tmp_path:
     assert index["entities"] > 5
     assert index["mentions"] >= index["entities"]
     assert min(index["seconds"], index["rss_mb"], index["store_bytes"], index["open_and_first_recall_ms"]) > 0
+    assert index["reopen_and_first_recall_ms"] > 0
     assert index["text_bytes"] == sum(len(text) for _, _, text in CORPUS)
     assert [row["id"] for row in written["questions"]] == ["q1", "q2", "q3"]
     assert report.comparison is not None

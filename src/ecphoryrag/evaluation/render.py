@@ -60,13 +60,16 @@ def _cells(result: MethodResult) -> tuple[str, ...]:
 def _remarks(report: EvaluationReport) -> list[str]:
     index = report.index
     memory = "unknown" if index.rss_mb is None else f"{index.rss_mb:.0f} MB"
-    first = "no method ran" if index.open_and_first_recall_ms is None else f"{index.open_and_first_recall_ms:.0f} ms"
+    first, again = (
+        "unknown" if value is None else f"{value:.0f} ms"
+        for value in (index.open_and_first_recall_ms, index.reopen_and_first_recall_ms)
+    )
     ratio = index.store_bytes / index.text_bytes
     lines = [
         f"{len(report.questions)} questions. Indexed {index.passages} passages in {index.seconds:.1f} s: "
         f"{index.entities} entities, {index.mentions} mentions, {index.llm_tokens} tokens of a language model.",
         f"Store {index.store_bytes / 2**20:.1f} MB ({ratio:.1f} x the text), peak memory {memory}, "
-        f"opening and first recall {first}.",
+        f"opening and first recall {first}, reopening and first recall {again}.",
     ]
     lines += [f"Not indexed: {document}: {reason}" for document, reason in index.failed]
     for result in report.methods:

@@ -65,7 +65,10 @@ class IndexResult:
     text_bytes: int
     """The documents' texts in UTF-8."""
     open_and_first_recall_ms: float | None
-    """Opening the store anew and answering one question by the first method that can run, imports aside."""
+    """Opening the store after indexing and answering one question by the first method that can run: it builds the
+    caches, if indexing left that to it. Imports aside."""
+    reopen_and_first_recall_ms: float | None
+    """The same a second time, with the caches there."""
     failed: tuple[tuple[str, str], ...] = ()
     """Documents that could not be taken in, with the reason."""
 

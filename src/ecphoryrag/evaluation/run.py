@@ -79,7 +79,9 @@ def evaluate(request: EvaluationRequest, settings: Settings, progress: ProgressB
     with tempfile.TemporaryDirectory(prefix="ecphory-eval-") as folder:
         store = Path(folder) / "store.ecphory"
         index = _index(dataset, store, settings, tell)
-        first = _open_and_first_recall(store, settings, request.methods, dataset.questions[0].text)
+        first, again = (
+            _open_and_first_recall(store, settings, request.methods, dataset.questions[0].text) for _ in range(2)
+        )
         with Memory.open(store, settings=settings, create=False) as memory:
             encoder = memory.status().encoder
             vectors = encoder.dimension > 0
@@ -88,6 +90,7 @@ def evaluate(request: EvaluationRequest, settings: Settings, progress: ProgressB
         index = replace(
             index,
             open_and_first_recall_ms=first,
+            reopen_and_first_recall_ms=again,
             rss_mb=peak_memory_mb(),
             store_bytes=sum(file.stat().st_size for file in files),
         )
@@ -129,6 +132,7 @@ def _index(dataset: Dataset, store: Path, settings: Settings, tell: ProgressBar)
         store_bytes=0,
         text_bytes=dataset.text_bytes,
         open_and_first_recall_ms=None,
+        reopen_and_first_recall_ms=None,
         failed=tuple((failure.source, failure.reason) for failure in added.failed),
     )
 
