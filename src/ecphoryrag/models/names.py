@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
+from ecphoryrag.text.about import find_subjects
+from ecphoryrag.text.aliases import also_known, placed, same_person, spellings
 from ecphoryrag.text.keys import name_key
-from ecphoryrag.text.names import find_runs
+from ecphoryrag.text.mentions import Found, find_names
+from ecphoryrag.text.names import Manner, Span, manner_of
 from ecphoryrag.text.sentences import split_sentences
-from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Mention, Sentence
+from ecphoryrag.text.wordlists import GENERIC_HEADINGS
+from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention, Sentence
 
 VERSION = 1
 _DESCRIPTION_CHARACTERS = 300
+_SHORTEST_KEY = 2
+_FREQUENT = 2
+"""A name repeated so often is what the chunk is about, if nothing else says what that is."""
+_FREQUENT_BESIDE = 3
+"""The same where the chunk has a title, heading or subject."""
+_NAMED = frozenset({"name", "title", "quoted", "acronym"})
+_IMPORTANCE = {"number": 1, "date": 2, "term": 2, "identifier": 3, "title": 3, "quoted": 3, "acronym": 3, "name": 3}
+_PASSING, _REPEATED, _ABOUT = 2, 4, 5
+_DEFINES = re.compile(
+    r"[\"”'’»]?\s*(?:\([^()]*\))?,?\s*(?:is|was|are|were|refers|means|ist|war|sind|est|sont|es|era|è|é|foi)\b"
+)
+_NUMBERING = re.compile(r"\s*(?:(?:\d+\.)*\d+[.)]?|[IVX]+\.|[A-Za-z][.)])\s+")
+_LINKED_BY = re.compile(r"\s*(?:\([^()]*\))?\s*(?:is|are|was|were|refers?|means)\b")
+
+
+@dataclass(slots=True)
+class _Names:
+    """What has been found of one chunk so far; lives no longer than the call that made it."""
+
+    spans: dict[tuple[Field, int, int], tuple[str, str]] = field(default_factory=dict)
+    """(field, start, end) in the document to (key, type)."""
+    about: dict[str, AboutKind] = field(default_factory=dict)
+    """Key to the first kind that held."""
+
+    def add(self, place: tuple[Field, int, int], key: str, kind: str, about: AboutKind | None = None) -> None:
+        self.spans.setdefault(place, (key, kind))
+        if about is not None:
+            self.about.setdefault(key, about)
 
 
 class NamesExtractor:
-    """Names, and what each chunk is about, by rules (port ``Extractor``)."""
+    """Names, what each chunk is about, and other spellings that the text gives, by rules (port ``Extractor``)."""
 
     @property
     def identity(self) -> str:
@@ -22,40 +57,161 @@ class NamesExtractor:
         return f"names/{VERSION}"
 
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
-        """One extraction a chunk, in order. Pure; raises nothing."""
-        return [self._chunk(document, chunk) for chunk in chunks]
+        """One extraction a chunk, in order, its mentions by field and offset. Pure; raises nothing."""
+        manner = manner_of(document.text)
+        return [_extract(document, chunk, manner) for chunk in chunks]
 
-    def _chunk(self, document: Document, chunk: Chunk) -> Extraction:
-        mentions: list[Mention] = []
-        seen: set[str] = set()
-        sentences = split_sentences(chunk.text)
-        title_key = name_key(document.title)
-        if title_key:
-            start = len(document.title) - len(document.title.lstrip())
-            name = document.title.strip()
-            description = sentences[0].text[:_DESCRIPTION_CHARACTERS] if sentences else ""
-            mentions.append(
-                Mention(name, title_key, start, start + len(name), "title", "title", description, 5, "title")
+
+def _extract(document: Document, chunk: Chunk, manner: Manner) -> Extraction:
+    sentences = split_sentences(chunk.text)
+    found = find_names(chunk.text, sentences, manner)
+    names = _Names()
+    title = document.title.strip()
+    title_key = name_key(title)
+    if title_key:
+        at = document.title.index(title)
+        names.add(("title", at, at + len(title)), title_key, "title", "title")
+    _add_headings(names, document, chunk)
+    aliases = _add_subject(names, document, chunk, sentences)
+    for span in found.spans:
+        key = name_key(chunk.text[span.start : span.end])
+        if len(key) >= _SHORTEST_KEY:
+            names.add(("text", chunk.start + span.start, chunk.start + span.end), key, span.kind)
+    _add_frequent(names)
+    aliases += _acronyms(chunk.text, found)
+    if title_key:
+        aliases += [
+            (title_key, key) for key, kind in names.about.items() if kind == "subject" and same_person(title_key, key)
+        ]
+    return Extraction(_mentions(names, document, chunk, sentences), tuple(dict.fromkeys(aliases)))
+
+
+def _add_headings(names: _Names, document: Document, chunk: Chunk) -> None:
+    """The headings over the chunk, each with the span of the nearest one of that text at or before the chunk."""
+    for text in chunk.headings:
+        numbering = _NUMBERING.match(text)
+        bare = text[numbering.end() :] if numbering else text
+        key = name_key(bare)
+        heading = _nearest(document.headings, text, chunk)
+        if heading is None or len(key) < _SHORTEST_KEY or key in GENERIC_HEADINGS:
+            continue
+        start = document.text.find(bare, heading.start, heading.end)
+        if start >= 0:
+            names.add(("text", start, start + len(bare)), key, "title", "heading")
+
+
+def _nearest(headings: Iterable[Heading], text: str, chunk: Chunk) -> Heading | None:
+    """The last heading of this text that begins before the chunk ends, else None."""
+    fitting = [one for one in headings if " ".join(one.text.split()) == text and one.start < chunk.end]
+    inside = [one for one in fitting if one.start >= chunk.start]
+    return inside[0] if inside else (fitting[-1] if fitting else None)
+
+
+def _add_subject(
+    names: _Names, document: Document, chunk: Chunk, sentences: Sequence[Sentence]
+) -> list[tuple[str, str]]:
+    """The subject of the first sentence that is no heading, with the names it is also known by; the alias pairs."""
+    first = next((one for one in sentences if not _is_heading(document, chunk, one)), None)
+    if first is None:
+        return []
+    spans = [span for span in find_subjects(first.text) if not _is_common(first.text, span)]
+    if not spans:
+        return []
+    others = also_known(first.text, max(span.end for span in spans), len(first.text))
+    keys = []
+    offset = chunk.start + first.start
+    for span in (*spans, *others):
+        key = name_key(first.text[span.start : span.end])
+        if len(key) >= _SHORTEST_KEY:
+            kind = "term" if _reads_common(first.text, span) else span.kind
+            names.add(("text", offset + span.start, offset + span.end), key, kind, "subject")
+            keys.append(key)
+    for span in spans:
+        keys += spellings(first.text, span) + placed(first.text, span)
+    return [(keys[0], key) for key in dict.fromkeys(keys) if key != keys[0]] if keys else []
+
+
+def _is_heading(document: Document, chunk: Chunk, sentence: Sentence) -> bool:
+    start, end = chunk.start + sentence.start, chunk.start + sentence.end
+    return any(heading.start < end and start < heading.end for heading in document.headings)
+
+
+def _is_common(text: str, span: Span) -> bool:
+    """Whether the subject is one common noun, as in ``The film stars``: it names nothing."""
+    name = text[span.start : span.end]
+    return name.islower() and len(name.split()) == 1
+
+
+def _reads_common(text: str, span: Span) -> bool:
+    """Whether it is in lower case and the sentence does not define it."""
+    return text[span.start : span.end].islower() and not _LINKED_BY.match(text, span.end)
+
+
+def _add_frequent(names: _Names) -> None:
+    counts = Counter(key for key, kind in names.spans.values() if kind in _NAMED)
+    needed = _FREQUENT_BESIDE if names.about else _FREQUENT
+    best = max(counts.values(), default=0)
+    if best >= needed:
+        key = next(key for key, kind in names.spans.values() if kind in _NAMED and counts[key] == best)
+        names.about.setdefault(key, "frequent")
+
+
+def _acronyms(text: str, found: Found) -> list[tuple[str, str]]:
+    pairs = [
+        (name_key(text[a.long.start : a.long.end]), name_key(text[a.short.start : a.short.end])) for a in found.acronyms
+    ]
+    return [(long, short) for long, short in pairs if long and short and long != short]
+
+
+def _mentions(names: _Names, document: Document, chunk: Chunk, sentences: Sequence[Sentence]) -> tuple[Mention, ...]:
+    counts = Counter(key for key, _ in names.spans.values())
+    descriptions = _descriptions(names, document, chunk, sentences)
+    mentions = []
+    for place, (key, kind) in sorted(names.spans.items(), key=lambda item: (item[0][0] != "title", item[0][1:])):
+        where, start, end = place
+        name = (document.title if where == "title" else document.text)[start:end]
+        about = names.about.get(key)
+        mentions.append(
+            Mention(
+                name,
+                key,
+                start,
+                end,
+                where,
+                kind,
+                descriptions.pop(key, ""),
+                _importance(name, kind, counts[key], about),
+                about,
             )
-            seen.add(title_key)
-        for sentence in sentences:
-            mentions += self._sentence(sentence, chunk.start, seen, title_key)
-        return Extraction(tuple(mentions))
+        )
+    return tuple(mentions)
 
-    def _sentence(self, sentence: Sentence, offset: int, seen: set[str], title_key: str) -> list[Mention]:
-        found: list[Mention] = []
-        for span in find_runs(sentence.text):
-            name = sentence.text[span.start : span.end]
-            key = name_key(name)
-            if len(key) < 2:
-                continue
-            about: AboutKind | None = None
-            if key not in seen and sentence.start == 0 and not any(mention.about for mention in found):
-                about = "subject" if not (seen - {title_key}) and key != title_key else None
-            start = offset + sentence.start + span.start
-            end = start + len(name)
-            description = "" if key in seen else sentence.text[:_DESCRIPTION_CHARACTERS]
-            importance = 5 if about else 3
-            found.append(Mention(name, key, start, end, "text", span.kind, description, importance, about))
-            seen.add(key)
-        return found
+
+def _importance(name: str, kind: str, count: int, about: AboutKind | None) -> int:
+    if about is not None:
+        return _REPEATED if about == "frequent" else _ABOUT
+    usual = _IMPORTANCE[kind]
+    if count > 1 and kind not in {"number", "date"}:
+        return min(usual + 1, _REPEATED)
+    return min(usual, _PASSING) if len(name.split()) == 1 and kind == "name" else usual
+
+
+def _descriptions(names: _Names, document: Document, chunk: Chunk, sentences: Sequence[Sentence]) -> dict[str, str]:
+    """Key to the sentence that defines it (``X is a ...``), else the first that names it, shortened."""
+    described: dict[str, tuple[bool, Sentence]] = {}
+    at = 0
+    opening = next((one for one in sentences if not _is_heading(document, chunk, one)), None)
+    for (where, start, end), (key, _) in sorted(names.spans.items(), key=lambda item: item[0][1:]):
+        if where == "title" or not chunk.start <= start < chunk.end:
+            if opening is not None:
+                described.setdefault(key, (False, opening))
+            continue
+        while at < len(sentences) - 1 and sentences[at].end <= start - chunk.start:
+            at += 1
+        known = described.get(key)
+        if known is not None and known[0]:
+            continue
+        defines = _DEFINES.match(document.text, end) is not None
+        if known is None or defines:
+            described[key] = (defines, sentences[at])
+    return {key: sentence.text[:_DESCRIPTION_CHARACTERS] for key, (_, sentence) in described.items()}

@@ -73,6 +73,7 @@ def normal_words(text: str) -> list[Word]:
     return words
 
 
+@lru_cache(_CACHED_WORDS)
 def name_key(name: str) -> str:
     """The key of a name; "" only for a blank one.
 
@@ -80,6 +81,8 @@ def name_key(name: str) -> str:
     bracketed qualifiers after the name go; punctuation separates words. If nothing is left, as for the band ``!!!``,
     the folded name itself is the key.
     """
+    if name.isascii() and name.isalnum():
+        return name.lower()
     words = normal_words(name)
     if "(" in name or "（" in name:
         words = _without_qualifiers(name, words)

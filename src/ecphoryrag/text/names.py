@@ -1,13 +1,14 @@
-"""Names in running text, found by their form alone."""
+"""Names in running text of scripts with capitals, found by their form alone."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 from ecphoryrag.text.scripts import marks, uppers
-from ecphoryrag.text.wordlists import word_set
+from ecphoryrag.text.wordlists import DETERMINERS, EDGE_WORDS, LINK_WORDS
 
 
 class Span(NamedTuple):
@@ -18,48 +19,126 @@ class Span(NamedTuple):
     kind: str
 
 
-_LINKS = "of|the|de|la|von|van|da|del|di|and|for|in|on|al|el|le|du|des|y|e"
-_PART_LINK = re.compile(r"\s(?:of|and|the|for|in|on)\s")
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a document writes: what its capitals can be trusted for."""
+
+    lower_words: frozenset[str]
+    """Words that it writes in lower case somewhere."""
+    capital_nouns: bool
+    """Every noun has a capital, as in German."""
+
+
+_LINK = re.compile(r"\s(?:of|and|the|for|in|on|und|et|y|e|&)\s")
 _SHORT_PART = 3
-_EDGES = word_set(
-    "the a an he she it they in on at his her its their this that these those and but as for from with by after before"
-    " during when while since who which what where how is was are were there also one two other some most many both"
-    " however although due i we you if or not no to of"
-)
+_OPENING = 16
+"""A sentence's first word begins within so many characters: list marks and quotes may stand before it."""
+_LONGEST_RUN = 11
+"""Words of a run beyond the first; text in capitals throughout would otherwise be one name."""
+_CAPITAL_NOUNS_SHARE = 0.22
+"""Share of capitalised words among those that do not begin a sentence, above which nouns must be capitalised too, if
+determiners of German stand before them. English encyclopedias reach as much by names alone, hence the second test."""
+_DETERMINED_SHARE = 0.04
 
 
 @cache
-def _run_pattern() -> re.Pattern[str]:
-    word = f"[{uppers()}][\\w{marks()}'’.&-]*"
-    return re.compile(f"(?:{word}|\\d{{4}})(?:(?:\\s+(?:{_LINKS}))" + r"{0,2}" + f"\\s+(?:{word}|\\d+))*")
+def _run_pattern(capitals: str, marks_inside: str) -> re.Pattern[str]:
+    inside = f"[\\w{marks_inside}]"
+    rest = f"{inside}*(?:['’.&-]{inside}+)*[.-]?"
+    link = f"(?:\\s+(?:{LINK_WORDS}))"
+    # The pattern begins with a set, which the engine skips to; what must not stand before it is looked at afterwards.
+    first = f"[{capitals}0-9](?<!\\w\\w)(?:(?<![0-9]){rest}|(?<=[0-9])\\d{{3}})"
+    return re.compile(f"{first}(?:{link}{{0,2}}\\s+(?:[{capitals}]{rest}|\\d+(?!\\w))){{0,{_LONGEST_RUN}}}")
+
+
+_LOWER_WORD = re.compile(r"[^\W\d_]+")
+
+
+def manner_of(text: str) -> Manner:
+    """How the text writes, read off all of it once."""
+    words = _LOWER_WORD.findall(text)
+    lower = frozenset(word for word in words if word.islower())
+    capitals = sum(word[0].isupper() for word in words)
+    determined = sum(word in DETERMINERS for word in words)
+    german = (
+        bool(words) and capitals > _CAPITAL_NOUNS_SHARE * len(words) and determined > _DETERMINED_SHARE * len(words)
+    )
+    return Manner(lower, german)
+
+
+def find_runs(sentence: str, manner: Manner) -> list[Span]:
+    """Runs of capitalised words with the small words inside them, and the parts of a run that small words join.
+
+    A word whose capital may be owed to the beginning of the sentence alone is no name by itself. In a text whose nouns
+    all have capitals, one word after a determiner is a ``term``.
+    """
+    found: list[Span] = []
+    pattern = _run_pattern("A-Z", "") if sentence.isascii() else _run_pattern(uppers(), marks())
+    for match in pattern.finditer(sentence):
+        first = match.start() < _OPENING and not sentence[: match.start()].strip("\"'“”‘’«»([{*_#>-–— \t\n")
+        bounds = _without_edges(sentence, match.start(), match.end(), EDGE_WORDS if first else _SMALL_LEADING)
+        if bounds is None:
+            continue
+        start, end = bounds
+        name = sentence[start:end]
+        single = not any(map(str.isspace, name))
+        if single and (name[0].isdigit() or (first and start == match.start() and name.lower() in manner.lower_words)):
+            continue
+        determined = single and manner.capital_nouns and _is_determined(sentence, start)
+        found.append(Span(start, end, "term" if determined else _kind(name)))
+        found += _parts(sentence, start, end)
+    return found
 
 
 _WORD = re.compile(r"\S+")
 
 
-def find_runs(text: str) -> list[Span]:
-    """Runs of capitalised words with the small words inside them, and the parts of a run that small words join."""
-    found: list[Span] = []
-    for match in _run_pattern().finditer(text):
-        words = [(word[0], word.start(), word.end()) for word in _WORD.finditer(text, match.start(), match.end())]
-        while words and words[0][0].lower() in _EDGES:
-            words = words[1:]
-        while words and words[-1][0].lower().rstrip(".,'’-") in _EDGES:
-            words = words[:-1]
-        if not words or (len(words) == 1 and words[0][0][0].isdigit()):
-            continue
-        start, end = words[0][1], words[-1][2]
-        while end > start and text[end - 1] in ".,'’-":
-            end -= 1
-        found.append(Span(start, end, "name"))
-        found += _parts(text, start, end)
-    return found
+def _without_edges(text: str, start: int, end: int, leading: frozenset[str]) -> tuple[int, int] | None:
+    """The run less small words at its ends and a possessive ending; None if nothing is left."""
+    words = [word.span() for word in _WORD.finditer(text, start, end)]
+    while words and text[slice(*words[0])].lower() in (EDGE_WORDS if len(words) == 1 else leading):
+        words = words[1:]
+    while words and text[slice(*words[-1])] in _TRAILING:
+        words = words[:-1]
+    if not words:
+        return None
+    start, end = words[0][0], words[-1][1]
+    while end > start and text[end - 1] in ".,'’-" and not _INITIALS.search(text, start, end):
+        end -= 1
+    if end - start > 2 and text[end - 1] == "s" and text[end - 2] in "'’":
+        end -= 2
+    return (start, end) if start < end else None
+
+
+_SMALL_LEADING = frozenset(("the", "a", "an", "and", "but", "or", "of", "in", "he", "she", "it", "they", "his", "her"))
+"""Never the beginning of a name inside a sentence; at its beginning no word of ``EDGE_WORDS`` is."""
+_TRAILING = frozenset(("The", "In", "He", "She", "It", "This", "His", "Her", "They"))
+_INITIALS = re.compile(r"(?:^|[\s.])[^\W\d_]\.[^\W\d_]\.$")
+_ACRONYM = re.compile(r"[^\W\d_a-z]{2,6}s?|(?:[^\W\d_a-z]\.){2,6}")
+
+
+def _kind(name: str) -> str:
+    return "acronym" if name.isascii() and _ACRONYM.fullmatch(name) else "name"
+
+
+def _is_determined(text: str, start: int) -> bool:
+    """Whether the word before is in lower case and a determiner, or an adjective that agrees with one."""
+    before = text[max(0, start - 20) : start].split()
+    return (
+        bool(before)
+        and before[-1].islower()
+        and (before[-1] in DETERMINERS or before[-1].endswith(("en", "e", "er", "es", "em")))
+    )
 
 
 def _parts(text: str, start: int, end: int) -> list[Span]:
-    cuts = list(_PART_LINK.finditer(text, start, end))
+    cuts = list(_LINK.finditer(text, start, end))
     if not cuts:
         return []
     edges = [start, *(edge for cut in cuts for edge in cut.span()), end]
-    pairs = zip(edges[::2], edges[1::2], strict=True)
-    return [Span(first, last, "name") for first, last in pairs if last - first > _SHORT_PART]
+    found = []
+    for first, last in zip(edges[::2], edges[1::2], strict=True):
+        bounds = _without_edges(text, first, last, _SMALL_LEADING)
+        if bounds and bounds[1] - bounds[0] > _SHORT_PART and not text[slice(*bounds)].isdigit():
+            found.append(Span(*bounds, _kind(text[slice(*bounds)])))
+    return found

@@ -1,0 +1,56 @@
+"""Names that machines gave: addresses, paths, identifiers of code, versions, standards, formulas."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from ecphoryrag.text.names import Span
+
+_STANDARDS = "ISO(?:/IEC)?|IEC|IEEE|RFC|DIN|EN|ANSI|ASTM|ECMA|ITU-T|NIST|CVE|PEP|JIS|GB|BS"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(
+        r"(?P<url>\b(?:https?|ftp|file)://[^\s<>\"'”’)\]}]+|\bwww\.[^\s<>\"'”’)\]}]+)"
+        r"|(?P<mail>\b[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8})"
+        r"|(?P<doi>\b10\.\d{4,9}/[^\s\"'<>)\]]+)"
+        r"|(?P<path>(?<![\w/.~])(?:~|\.{1,2})?(?:/[\w.+-]+){2,}/?|\b[A-Za-z]:\\[\w\\.+-]+)"
+        r"|(?P<version>\bv?\d+\.\d+\.\d+(?:[-+.][A-Za-z0-9]+)*\b|\bv\d+(?:\.\d+)+\b)"
+        r"|(?P<code>(?<![\w.])(?:[A-Za-z]\w*(?:\.|::|->))+[A-Za-z_]\w*(?:\(\))?"
+        r"|(?<!\w)_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*(?:\(\))?|(?<!\w)__[a-z]+__"
+        r"|(?<!\w)[a-z]+[0-9]*(?:[A-Z][a-z0-9]+)+(?!\w)|(?<!\w)[A-Za-z_]\w*\(\)|(?<!\w)--[a-z][a-z-]+)"
+        r"|(?P<formula>(?<![\w-])(?=[A-Z()\w]*\d)(?:(?:[A-Z][a-z]?|\((?:[A-Z][a-z]?\d*)+\))[0-9₀-₉]*){2,}[+-]?(?![\w]))"
+    )
+
+
+_STANDARD = re.compile(rf"\b(?:{_STANDARDS})[ -]\d[\w.:-]*")
+_TOKEN = re.compile(r"\S+")
+_LONGEST_TOKEN = 2000
+"""A longer stretch without spaces is not an identifier but data, such as an encoded image."""
+_DOTTED_PLAIN = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]?|[a-z]+\.[A-Z][a-z]+|(?:e\.g|i\.e|p\.m|a\.m)")
+
+
+def find_identifiers(text: str) -> list[Span]:
+    """Spans of identifiers; trailing sentence punctuation is left out."""
+    found = []
+    for token in _TOKEN.finditer(text):
+        if not _is_odd(token[0]):
+            continue
+        for match in _pattern().finditer(text, token.start(), token.end()):
+            start, end = match.span()
+            while end > start and text[end - 1] in ".,;:!?":
+                end -= 1
+            if match.lastgroup != "code" or not _DOTTED_PLAIN.fullmatch(text, start, end):
+                found.append(Span(start, end, "identifier"))
+    found += [Span(match.start(), match.end(), "identifier") for match in _STANDARD.finditer(text)]
+    return found
+
+
+def _is_odd(token: str) -> bool:
+    """Whether there is more to the token than a word and its punctuation: cheap, as every token is asked."""
+    bare = token.strip(",.;:!?\"'()[]“”’")
+    if bare.isalpha():
+        return (bare[0].islower() and not bare.islower()) or token.endswith("()")
+    return 1 < len(bare) < _LONGEST_TOKEN and not bare.isdigit()
