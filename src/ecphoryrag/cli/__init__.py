@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 __all__ = ["main", "run"]
@@ -22,4 +23,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """The entry point of the script: carry out the command line and end the process."""
+    for stream in (sys.stdout, sys.stderr):
+        # Where the terminal's encoding lacks a character it is written out, rather than the command failing.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ecphoryrag.cli.codes import ExitCode
-from ecphoryrag.errors import EcphoryError
+from ecphoryrag.errors import EcphoryError, StoreNotFound
 
 if TYPE_CHECKING:
     from ecphoryrag.memory import Memory
@@ -80,6 +80,8 @@ class Session:
         try:
             yield
         except EcphoryError as error:
+            if isinstance(error, StoreNotFound):
+                error.add_note("`ecphory add PATH...` makes one; --store names another.")
             self.tell_error(error)
             raise typer.Exit(ExitCode.ERROR) from error
         except KeyboardInterrupt as error:
