@@ -83,6 +83,16 @@ def test_a_figure_that_is_not_there_is_missed() -> None:
     }
 
 
+def test_a_run_that_failed_misses_all_its_floors() -> None:
+    failed = reports(0.95, 0.9, 0.1) | {"hotpotqa": {}}
+    assert [what for what in missed(recall_floors.floors(STATIC, failed)) if "hotpotqa" in what] == [
+        "static: recall@5, hotpotqa",
+        "static: all@5, hotpotqa",
+        "static: low end of ecphory - no flat method, hotpotqa",
+    ]
+    assert not any(check.holds for check in recall_floors.times(STATIC, failed, strict=True))
+
+
 def test_time_is_shown_and_decides_only_when_strict() -> None:
     slow = reports(0.95, 0.9, 0.1, seconds=31)
     shown = recall_floors.times(STATIC, slow, strict=False)
