@@ -131,6 +131,18 @@ def test_hashes_are_those_of_the_contents(store: Store) -> None:
     assert {one.id: one.content_hash for one in store.documents()} == expected
 
 
+def test_documents_are_summed_up(store: Store) -> None:
+    for one, given in zip(store.documents(), sorted(sample(), key=lambda one: one.document.id), strict=True):
+        document = given.document
+        assert (one.id, one.title, one.metadata, one.source) == (
+            document.id,
+            document.title,
+            document.metadata,
+            document.source,
+        )
+        assert (one.chunks, one.characters) == (len(given.chunks), len(document.text))
+
+
 def test_updating_leaves_only_the_new(store: Store) -> None:
     new = indexed_document("a", "Quite Other wrote nothing.", "Nothing at all")
     store.commit(new)
@@ -397,6 +409,7 @@ def test_signs_that_trouble_databases_come_back(opener: Opener) -> None:
     given = indexed_document("\x00'\"", "Nul \x00 Inside Town\nafter \x00 Nul", "\x00", {"\x00": "\x00'"})
     store.commit(given)
     assert store.get("\x00'\"") == given.document
+    assert store.documents()[0].characters == len(given.document.text)
     assert store.indexed("\x00'\"").extractions == given.extractions
     assert_holds(store, [given])
     store.delete(["\x00'\""])

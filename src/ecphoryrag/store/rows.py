@@ -23,8 +23,8 @@ FIELDS: tuple[Field, ...] = ("title", "text")
 """``mentions.field`` holds the position here."""
 
 _INSERT_DOCUMENT = """
-INSERT INTO documents (id, content_hash, extractor, title, source, metadata, headings, text)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO documents (id, content_hash, extractor, title, source, metadata, headings, characters, text)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _INSERT_CHUNK = (
     "INSERT INTO chunks (document, ordinal, start, stop, headings, words, vector) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -110,6 +110,7 @@ def _document_row(document: Document, extractor: int) -> tuple[int | str | None,
         document.source,
         _json(dict(document.metadata)),
         _json(headings),
+        len(document.text),
         document.text,
     )
 

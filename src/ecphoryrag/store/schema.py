@@ -37,6 +37,7 @@ CREATE TABLE documents (
     source TEXT,
     metadata TEXT NOT NULL,     -- JSON object
     headings TEXT NOT NULL,     -- JSON array of [level, text, start, end]
+    characters INTEGER NOT NULL, -- of the text; SQL counts only to the first NUL
     text TEXT NOT NULL
 ) STRICT;
 CREATE TABLE chunks (

@@ -239,12 +239,12 @@ class SqliteStore:
         with self._reading() as connection:
             rows = sql.rows(
                 connection,
-                "SELECT id, title, (SELECT count(*) FROM chunks WHERE document = d.row), text, metadata, content_hash, "
-                "source FROM documents d ORDER BY id",
+                "SELECT id, title, (SELECT count(*) FROM chunks WHERE document = d.row), characters, metadata, "
+                "content_hash, source FROM documents d ORDER BY id",
             )
             summaries = [
-                DocumentSummary(id_, title, chunks, len(text), json.loads(metadata), content_hash, source)
-                for id_, title, chunks, text, metadata, content_hash, source in rows
+                DocumentSummary(id_, title, chunks, characters, json.loads(metadata), content_hash, source)
+                for id_, title, chunks, characters, metadata, content_hash, source in rows
             ]
         return [one for one in summaries if wanted(Filterable(one.id, one.title, one.source, one.metadata))]
 

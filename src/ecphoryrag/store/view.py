@@ -58,6 +58,7 @@ class Shared:
     def __init__(self, stamp: Stamp) -> None:
         self.stamp = stamp
         self.lock = threading.RLock()
+        self.encoding = threading.Lock()
         self.snapshot: Snapshot | None = None
         self.entities: dict[int, Entity] = {}
         self.entity_rows: NDArray[np.int64] | None = None
@@ -162,7 +163,7 @@ class SqliteView:
         """(m, d) vectors of name and defining sentence of all entities, computed on first need and cached."""
         shared = self._shared
         fingerprint = repr(encoder.identity)
-        with shared.lock:
+        with shared.encoding:  # not `lock`: encoding may take long, and others read meanwhile
             if fingerprint not in shared.entity_vectors:
                 shared.entity_vectors[fingerprint] = self._read_or_encode(encoder)
             return shared.entity_vectors[fingerprint]
