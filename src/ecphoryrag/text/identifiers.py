@@ -26,7 +26,12 @@ def _pattern() -> re.Pattern[str]:
 
 
 _STANDARD = re.compile(rf"\b(?:{_STANDARDS})[ -]\d[\w.:-]*")
-_TOKEN = re.compile(r"\S+")
+_ODD = re.compile(
+    r"[_@\\/.:(0-9A-Z-](?:(?<=[_@\\])|(?<=[/.])(?=\w)|(?<=::)|(?<=\()(?=\))|(?<=\s--)(?=\w)|(?<=[a-z][A-Z])"
+    r"|(?<=[A-Za-z)][0-9])|(?<=[0-9])(?=[A-Za-z]))"
+)
+"""What no plain word has inside; it begins with a set, which the engine skips to."""
+_SPACE = re.compile(r"\s")
 _LONGEST_TOKEN = 2000
 """A longer stretch without spaces is not an identifier but data, such as an encoded image."""
 _DOTTED_PLAIN = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]?|[a-z]+\.[A-Z][a-z]+|(?:e\.g|i\.e|p\.m|a\.m)")
@@ -34,23 +39,27 @@ _DOTTED_PLAIN = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]?|[a-z]+\.[A-Z][a-z]+|(?:e\.
 
 def find_identifiers(text: str) -> list[Span]:
     """Spans of identifiers; trailing sentence punctuation is left out."""
-    found = []
-    for token in _TOKEN.finditer(text):
-        if not _is_odd(token[0]):
+    found = [Span(match.start(), match.end(), "identifier") for match in _STANDARD.finditer(text)]
+    seen = 0
+    for odd in _ODD.finditer(text):
+        if odd.start() < seen:
             continue
-        for match in _pattern().finditer(text, token.start(), token.end()):
-            start, end = match.span()
-            while end > start and text[end - 1] in ".,;:!?":
-                end -= 1
-            if match.lastgroup != "code" or not _DOTTED_PLAIN.fullmatch(text, start, end):
-                found.append(Span(start, end, "identifier"))
-    found += [Span(match.start(), match.end(), "identifier") for match in _STANDARD.finditer(text)]
+        start, seen = _token(text, seen, odd.start())
+        if seen - start > _LONGEST_TOKEN:
+            continue
+        for match in _pattern().finditer(text, start, seen):
+            first, last = match.span()
+            while last > first and text[last - 1] in ".,;:!?":
+                last -= 1
+            if match.lastgroup != "code" or not _DOTTED_PLAIN.fullmatch(text, first, last):
+                found.append(Span(first, last, "identifier"))
     return found
 
 
-def _is_odd(token: str) -> bool:
-    """Whether there is more to the token than a word and its punctuation: cheap, as every token is asked."""
-    bare = token.strip(",.;:!?\"'()[]“”’")
-    if bare.isalpha():
-        return (bare[0].islower() and not bare.islower()) or token.endswith("()")
-    return 1 < len(bare) < _LONGEST_TOKEN and not bare.isdigit()
+def _token(text: str, after: int, at: int) -> tuple[int, int]:
+    """Span of the stretch without spaces around ``at``, no part of it before ``after``."""
+    start = at
+    while start > after and not text[start - 1].isspace():
+        start -= 1
+    space = _SPACE.search(text, at)
+    return start, space.start() if space else len(text)

@@ -81,8 +81,9 @@ def name_key(name: str) -> str:
     bracketed qualifiers after the name go; punctuation separates words. If nothing is left, as for the band ``!!!``,
     the folded name itself is the key.
     """
-    if name.isascii() and name.isalnum():
-        return name.lower()
+    if name.isascii() and name.replace(" ", "").isalnum():
+        plain = name.lower().split()
+        return " ".join(plain[1:] if len(plain) > 1 and plain[0] in ARTICLES else plain)
     words = normal_words(name)
     if "(" in name or "（" in name:
         words = _without_qualifiers(name, words)

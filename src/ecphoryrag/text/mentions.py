@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ecphoryrag.text.acronyms import Acronym, find_acronyms
 from ecphoryrag.text.identifiers import find_identifiers
 from ecphoryrag.text.names import Manner, Span, find_runs
-from ecphoryrag.text.numbers import find_amounts, find_dates
+from ecphoryrag.text.numbers import find_numbers
 from ecphoryrag.text.quotes import find_quoted
 from ecphoryrag.text.salient import find_salient
 from ecphoryrag.text.scripts import is_unspaced
@@ -37,7 +37,7 @@ def find_names(text: str, sentences: Sequence[Sentence], manner: Manner) -> Foun
         quoted += _moved(find_quoted(sentence.text), sentence.start)
         runs += _moved(find_runs(sentence.text, manner), sentence.start)
     acronyms = find_acronyms(text)
-    firm = find_identifiers(text) + find_dates(text) + find_amounts(text)
+    firm = find_identifiers(text) + find_numbers(text)
     runs = _outside(runs, firm)
     runs = [run for run in runs if not _is_word_of(run, quoted, text)]
     spans = [*firm, *quoted, *(span for pair in acronyms for span in (pair.long, pair.short)), *runs]

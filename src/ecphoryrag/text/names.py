@@ -39,6 +39,8 @@ _CAPITAL_NOUNS_SHARE = 0.22
 """Share of capitalised words among those that do not begin a sentence, above which nouns must be capitalised too, if
 determiners of German stand before them. English encyclopedias reach as much by names alone, hence the second test."""
 _DETERMINED_SHARE = 0.04
+_DETERMINERS_SEEN = 3
+"""With fewer different ones the text is not German, and need not be counted through."""
 
 
 @cache
@@ -51,19 +53,25 @@ def _run_pattern(capitals: str, marks_inside: str) -> re.Pattern[str]:
     return re.compile(f"{first}(?:{link}{{0,2}}\\s+(?:[{capitals}]{rest}|\\d+(?!\\w))){{0,{_LONGEST_RUN}}}")
 
 
-_LOWER_WORD = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_ASCII_LOWER = re.compile("[a-z]+")
 
 
 def manner_of(text: str) -> Manner:
     """How the text writes, read off all of it once."""
-    words = _LOWER_WORD.findall(text)
-    lower = frozenset(word for word in words if word.islower())
+    if text.isascii():
+        # The tails of capitalised words are among these; they are no words, so nothing is mistaken for them.
+        lower = frozenset(_ASCII_LOWER.findall(text))
+    else:
+        lower = frozenset(word for word in _LETTERS.findall(text) if word.islower())
+    return Manner(lower, len(lower & DETERMINERS) >= _DETERMINERS_SEEN and _has_capital_nouns(text))
+
+
+def _has_capital_nouns(text: str) -> bool:
+    words = _LETTERS.findall(text)
     capitals = sum(word[0].isupper() for word in words)
     determined = sum(word in DETERMINERS for word in words)
-    german = (
-        bool(words) and capitals > _CAPITAL_NOUNS_SHARE * len(words) and determined > _DETERMINED_SHARE * len(words)
-    )
-    return Manner(lower, german)
+    return capitals > _CAPITAL_NOUNS_SHARE * len(words) and determined > _DETERMINED_SHARE * len(words)
 
 
 def find_runs(sentence: str, manner: Manner) -> list[Span]:
@@ -95,6 +103,9 @@ _WORD = re.compile(r"\S+")
 
 def _without_edges(text: str, start: int, end: int, leading: frozenset[str]) -> tuple[int, int] | None:
     """The run less small words at its ends and a possessive ending; None if nothing is left."""
+    name = text[start:end]
+    if name.isalnum():
+        return None if name.lower() in EDGE_WORDS else (start, end)
     words = [word.span() for word in _WORD.finditer(text, start, end)]
     while words and text[slice(*words[0])].lower() in (EDGE_WORDS if len(words) == 1 else leading):
         words = words[1:]

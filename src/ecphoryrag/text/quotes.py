@@ -17,6 +17,7 @@ _PAIRS = re.compile(
     rf"|(?<!\w)‘\s*(?P<f>[^‘’\n]{{1,{_LONGEST}}}?)\s*’(?!\w)"
     rf"|(?<!\w)`(?P<code>[^`\n]{{1,{_LONGEST}}}?)`"
 )
+_OPENERS = re.compile('["“„«`《〈「『‘]')
 _EDGE = " ,.;:!?、。，！？"
 _SENTENCE_MARK = re.compile(r"[.!?]\s|[。！？]")
 
@@ -27,7 +28,9 @@ def find_quoted(text: str) -> list[Span]:
     Straight quotes are paired in their order within ``text``, which should therefore be one sentence; odd spacing
     inside the marks (``the film" Count to Ten" was``) is no hindrance.
     """
-    found = []
+    found: list[Span] = []
+    if _OPENERS.search(text) is None:
+        return found
     for match in _PAIRS.finditer(text):
         group = match.lastgroup or "a"
         start, end = match.span(group)
