@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +37,11 @@ class CueRule:
     """More documents than this make a name of one word common."""
 
 
-def find_cues(question: str, rule: CueRule, aliases: Mapping[int, Sequence[int]]) -> list[FoundCue]:
-    """The known names in the question, longest first, none overlapping, in the order of the question."""
+def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32]) -> list[FoundCue]:
+    """The known names in the question, longest first, none overlapping, in the order of the question.
+
+    ``aliases`` are the (a, 2) pairs of entities that are one thing.
+    """
     words = normal_words(question)
     taken = [False] * len(words)
     found: list[FoundCue] = []
@@ -52,9 +55,14 @@ def find_cues(question: str, rule: CueRule, aliases: Mapping[int, Sequence[int]]
             if entity is None or not rule.mentioned[entity] or not _tells(question, (start, end), key, rule):
                 continue
             taken[at : at + length] = [True] * length
-            same = [other for other in aliases.get(entity, ()) if rule.mentioned[other]]
+            same = [other for other in aliases_of(entity, aliases) if rule.mentioned[other]]
             found.append(FoundCue(start, end, (entity, *same)))
     return sorted(found, key=lambda cue: cue.start)
+
+
+def aliases_of(entity: int, pairs: NDArray[np.int32]) -> list[int]:
+    """The other entity of each of the (a, 2) pairs that hold this one."""
+    return [*pairs[pairs[:, 0] == entity, 1].tolist(), *pairs[pairs[:, 1] == entity, 0].tolist()]
 
 
 def _tells(question: str, span: tuple[int, int], key: str, rule: CueRule) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +14,7 @@ from ecphoryrag.recall.cues import CueRule, FoundCue, find_cues
 from ecphoryrag.recall.flat import Scores
 from ecphoryrag.recall.graph import Graph, graph, to_chunk
 from ecphoryrag.recall.question import Asked, Likeness
-from ecphoryrag.recall.rank import anchored, log_activation
+from ecphoryrag.recall.rank import anchored, apart, log_activation
 from ecphoryrag.recall.spread import Activation, spread
 from ecphoryrag.settings.recall import EcphorySettings
 from ecphoryrag.snapshot import Snapshot
@@ -53,7 +51,7 @@ def ecphory(
         mentioned=known.mentioned,
         common=max(CUE_COMMON_LEAST, settings.cue_common * len(snapshot.document_ids)),
     )
-    cues = find_cues(asked.text, rule, alias_map(snapshot.aliases))
+    cues = find_cues(asked.text, rule, snapshot.aliases)
     named = [cue.entities for cue in cues]
     weights = cue_weights(named, known.facts.rarity)
     on_chunks = chunk_seeds(like.hybrid, settings.seeds, settings.sharpness)
@@ -72,19 +70,10 @@ def ecphory(
         to_chunk=passed,
         chains=hops,
         spread=score,
-        scores=score + settings.chain.weight * hops.scores,
+        scores=apart(score + settings.chain.weight * hops.scores, known.facts.documents, settings.sibling_discount),
     )
 
 
 def restricted(known: Graph, positions: NDArray[np.int64]) -> Graph:
     """The graph as if only these chunks existed, corpus statistics aside."""
     return graph(known.facts.rows(positions))
-
-
-def alias_map(pairs: NDArray[np.int32]) -> Mapping[int, Sequence[int]]:
-    """Each entity that has aliases to these, by position."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for one, other in pairs.tolist():
-        found[one].append(other)
-        found[other].append(one)
-    return found

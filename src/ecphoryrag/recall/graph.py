@@ -8,8 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ecphoryrag.recall.short_forms import short_forms
 from ecphoryrag.settings.recall import AboutSettings
-from ecphoryrag.snapshot import Snapshot
+from ecphoryrag.snapshot import ABOUT_KINDS, Snapshot
+
+TITLE_CODE = 1 + ABOUT_KINDS.index("title")
+FREQUENT_CODE = 1 + ABOUT_KINDS.index("frequent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,8 @@ def facts(snapshot: Snapshot, settings: AboutSettings) -> Facts:
     weights = np.array([0, settings.title, settings.heading, settings.subject, settings.frequent], np.float64)
     about = sp.csr_array(
         (weights[snapshot.about.data], snapshot.about.indices, snapshot.about.indptr), shape=snapshot.about.shape
-    )
+    ) + _short_forms(snapshot, settings.short_form)
+    about.eliminate_zeros()
     mentioned = _ones(mentioned + _ones(about))
     total = len(snapshot.document_ids)
     frequency = _document_frequency(mentioned, snapshot.chunk_documents)
@@ -125,6 +130,30 @@ def to_chunk(known: Graph, fit: NDArray[np.float64], sharpness: float) -> sp.csr
     data = known.to_chunk.data.copy()
     data[known.grouped] = shares * known.totals[known.groups]
     return sp.csr_array((data, known.to_chunk.indices, known.to_chunk.indptr), shape=known.to_chunk.shape)
+
+
+def _short_forms(snapshot: Snapshot, weight: float) -> sp.csr_array:
+    """(n, m) ``weight`` where a chunk is about an entity by the short form of the name it is about.
+
+    Counted are the forms that are entities themselves (some text uses them), that are no title (they then have a
+    document of their own), and that the chunk is not about already.
+    """
+    about, keys = snapshot.about, snapshot.entity_keys
+    titles = set(about.indices[about.data == TITLE_CODE].tolist())
+    chunks = np.repeat(np.arange(about.shape[0]), np.diff(about.indptr)).tolist()
+    named = about.data != FREQUENT_CODE
+    forms: dict[int, list[int]] = {}
+    cells = []
+    held = set(zip(chunks, about.indices.tolist(), strict=True))
+    for chunk, entity, counts in zip(chunks, about.indices.tolist(), named.tolist(), strict=True):
+        if not counts:
+            continue
+        if entity not in forms:
+            known = [snapshot.entity_positions.get(form) for form in short_forms(keys[entity])]
+            forms[entity] = [form for form in known if form is not None and form not in titles]
+        cells += [(chunk, form) for form in forms[entity] if (chunk, form) not in held]
+    where = np.array(sorted(set(cells)), np.int64).reshape(-1, 2)
+    return sp.csr_array((np.full(len(where), weight), (where[:, 0], where[:, 1])), shape=about.shape)
 
 
 def _ones(matrix: sp.csr_array) -> sp.csr_array:

@@ -21,6 +21,22 @@ def best(scores: Scores, count: int) -> NDArray[np.int64]:
     return np.argsort(-scores, kind="stable")[:count]
 
 
+def apart(scores: Scores, documents: NDArray[np.int32], discount: float) -> Scores:
+    """(n,) scores, each less ``discount`` for every chunk of its document that scores higher (or as high, before it).
+
+    ``documents`` (n,) is ascending: the chunks of a document stand together.
+    """
+    if len(documents) < 2 or not (documents[1:] == documents[:-1]).any():
+        return scores
+    order = np.lexsort((-scores, documents))  # documents stay where they are; within each the best comes first
+    place = np.arange(len(scores))
+    first = np.concatenate(([0], np.flatnonzero(np.diff(documents)) + 1))
+    before = place - np.repeat(first, np.diff(np.append(first, len(scores))))
+    less = np.empty(len(scores))
+    less[order] = discount * before
+    return np.asarray(scores - less, np.float64)
+
+
 def log_activation(chunks: Scores, floor: float) -> Scores:
     """(n,) in 0..1: log of activation as a share of the highest, from ``floor`` (0) to the highest itself (1)."""
     top = float(chunks.max()) if len(chunks) else 0.0

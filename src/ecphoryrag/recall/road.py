@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ecphoryrag.errors import InputError
 from ecphoryrag.ports import Encoder, View
-from ecphoryrag.recall.ecphory import Trace, alias_map, restricted
+from ecphoryrag.recall.cues import aliases_of
+from ecphoryrag.recall.ecphory import Trace, restricted
 from ecphoryrag.recall.found import Found
 from ecphoryrag.recall.ground import Ground, path
 from ecphoryrag.recall.methods import by_ecphory, by_likeness, by_paper
@@ -130,11 +131,11 @@ class _Recalled:
 
     def _names(self, found: Found) -> dict[int, list[str]]:
         keys = self.view.snapshot.entity_keys
-        aliases = alias_map(self.view.snapshot.aliases)
+        pairs = self.view.snapshot.aliases
         on_routes = {
             station.position for route in found.routes for station in route.stations if station.kind == "entity"
         }
-        return {at: [keys[at], *(keys[other] for other in aliases.get(at, ()))] for at in on_routes}
+        return {at: [keys[at], *(keys[other] for other in aliases_of(at, pairs))] for at in on_routes}
 
     def _cue_names(self, trace: Trace | None) -> list[list[str]]:
         keys = self.view.snapshot.entity_keys

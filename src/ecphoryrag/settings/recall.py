@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeInt
 
 from ecphoryrag.settings.base import Count, Group, Share, Weight
 
@@ -16,8 +18,11 @@ class AboutSettings(Group):
     """The document bears the entity's name. Without it recall@5 falls by .04 to .07."""
     heading: Weight = 8.0
     """A heading above the chunk names the entity: less sure than a title."""
-    subject: Weight = 8.0
+    subject: Weight = 16.0
     """The first sentence speaks of the entity: what is left to go by where there is no title."""
+    short_form: Weight = 8.0
+    """The name is a short form of one that the chunk is about (`Ada King` of `Ada King, Countess of Lovelace`).
+    Without titles recall@5 gains .02; 16 does as well."""
     frequent: Weight = 4.0
     """The chunk names the entity most often: the weakest sign."""
 
@@ -42,7 +47,7 @@ class EcphorySettings(Group):
 
     damping: Share = 0.8
     """Share of activation that walks on; the rest returns to the cues. At .5 recall@5 falls by .01 to .03."""
-    steps: int = 12
+    steps: NonNegativeInt = 12
     """Steps of the walk: .8 to the twelfth is 7 %, too little to change an order that is cut at ten."""
     seeds: Count = 50
     """Chunks that are given activation at the start."""
@@ -52,12 +57,15 @@ class EcphorySettings(Group):
     """Share of the seeds on chunks; the rest sits on the entities the question names."""
     anchor: Share = 0.2
     """Share of the final score that is the likeness to the question itself. Without it HotpotQA loses .02."""
-    floor: float = 1e-4
+    floor: Annotated[float, Field(gt=0, lt=1)] = 1e-4
     """Activation, as a share of the highest, below which it counts as none. The score is its logarithm: linear
     activation ranks worse."""
     sibling_sharpness: Weight = 40.0
     """Chunks of one document that are about one entity share its activation by their likeness to the question, this
     sharply, so that a long document does not fill the ranking with its chunks."""
+    sibling_discount: Weight = 0.1
+    """Score that a chunk loses for each better one of its document: five chunks of one document are seldom what a
+    question needs that joins several. Documents of one chunk do not feel it."""
     cue_common: Share = 0.004
     """A name of one word that more than this share of the documents mention is a cue only if it has a capital."""
     about: AboutSettings = AboutSettings()
@@ -77,9 +85,9 @@ class PaperSettings(Group):
 
     k_initial: Count = 20
     """Entities nearest the question at the start."""
-    direct_chunks: int = 10
+    direct_chunks: NonNegativeInt = 10
     """Chunks nearest the question that join the source chunks of the initial entities."""
-    retrieval_depth: int = 2
+    retrieval_depth: NonNegativeInt = 2
     """Rounds of the associative search."""
     expansion: Count = 3
     """Each round takes this many times `k_initial` entities nearest the centroid."""
@@ -98,8 +106,8 @@ class PaperSettings(Group):
 class FlatSettings(Group):
     """The methods `dense`, `bm25` and `hybrid`; `ecphory` takes its likeness to the question from the same."""
 
-    dense_share: Share = 0.6
-    """Share of the vectors in `hybrid`; the rest is BM25."""
+    dense_share: Share = 0.4
+    """Share of the vectors in `hybrid`; the rest is BM25. Flat from .2 to .4 with static vectors."""
     title_weight: Weight = 3.0
     """A word in the title counts as this many in the text (BM25F)."""
     k1: Weight = 1.2
