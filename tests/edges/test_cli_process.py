@@ -124,3 +124,11 @@ def test_an_output_that_is_not_utf8_is_no_crash(environment: dict[str, str]) -> 
     assert b"Zo\\xeb met" in plain.stdout
     as_json = subprocess.run([*COMMAND, "show", "z", "--json"], env=ascii_only, capture_output=True, check=True)
     assert json.loads(as_json.stdout)["document"]["text"] == "Zoë met 漢字 🦉."
+
+
+def test_a_reader_that_is_gone_before_the_first_line_is_no_error(environment: dict[str, str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run([*COMMAND, "config"], env=environment, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (0, b"")
