@@ -228,6 +228,16 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(readable: Path) -> N
     assert {file.name: file.read_bytes() for file in readable.iterdir()} == files
 
 
+def test_a_store_that_expects_a_log_is_read_where_none_can_be_made(readable: Path) -> None:
+    path = readable / "test.ecphory"
+    fill(path)
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    with as_a_reader_of(readable):
+        assert_sample(path, read_only=True)
+
+
 def test_a_killed_writers_store_in_a_folder_that_cannot_be_written_is_refused_or_whole(readable: Path) -> None:
     """Its last documents are in the log alone: never may they be missing without a word."""
     path = readable / "test.ecphory"
@@ -328,6 +338,20 @@ def test_what_was_forgotten_is_gone_from_every_byte(path: Path) -> None:
         store.commit(indexed_document("20", "and no more"))
         store.flush()
     assert traces(path, b"zyxxyvex") == []
+
+
+def test_forgetting_drops_the_vectors_of_what_is_no_more(path: Path) -> None:
+    fill(path)
+    vectors = path.parent / (path.name + "-vectors")
+    with opened(path) as store:
+        with store.reading() as view:
+            before = len(view.entity_vectors(ENCODER))
+        size = vectors.stat().st_size
+        store.delete(["a", "東"])
+        with store.reading() as view:
+            gone = before - len(view.snapshot.entity_keys)
+        assert gone > 0
+        assert vectors.stat().st_size <= size - gone * (16 + 2 * 8)
 
 
 def cache_of(path: Path) -> Path:

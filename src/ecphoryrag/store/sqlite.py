@@ -43,6 +43,10 @@ CACHE = "-cache"
 VECTORS = "-vectors"
 """What is added to the store's name for the snapshot's cache and for that of the entities' vectors."""
 
+NOTHING_GONE, REPLACED, FORGOTTEN = 0, 1, 2
+"""What has left the store since the last flush. Only forgetting drops entities' vectors at once, which means describing
+all entities; after a mere update that waits until the vectors are needed, and the cache holds no text."""
+
 
 class SqliteStore:
     """See :class:`ecphoryrag.ports.Store`; one instance may be used from several threads.
@@ -142,7 +146,8 @@ class SqliteStore:
             before = document_row(connection, document.document.id)
             if before is not None:
                 delete(connection, before)
-                _set(connection, "forgotten", 1)
+                gone = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
+                _set(connection, "forgotten", max(gone, REPLACED))
             insert(connection, document, self._extractor_row(connection))
         return "added" if before is None else "updated"
 
@@ -164,7 +169,7 @@ class SqliteStore:
             for row in rows.values():
                 if row is not None:
                     delete(connection, row)
-            _set(connection, "forgotten", 1)
+            _set(connection, "forgotten", FORGOTTEN)
         self.flush()
 
     def _missing(self, ids: Sequence[str]) -> DocumentNotFound:
@@ -193,19 +198,20 @@ class SqliteStore:
 
     def _forget(self, connection: apsw.Connection) -> None:
         """Remove from the index's segments and from the caches what belonged to documents that are gone."""
-        if not sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'"):
+        gone = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
+        if gone == NOTHING_GONE:
             return
         with transaction(connection, "IMMEDIATE"):
             connection.execute("INSERT INTO search (search) VALUES ('optimize')")
-            _set(connection, "forgotten", 0)
+            _set(connection, "forgotten", NOTHING_GONE)
         self._beside.snapshot.unlink(missing_ok=True)
-        vectors = self._beside.vectors
-        if vectors.exists():
+        if gone == FORGOTTEN and self._beside.vectors.exists():
             with self._readers.connection() as reading:
                 described = read_entities(reading, None)
                 keys = sql.rows(reading, "SELECT row FROM entities ORDER BY key")
                 kept = [described[row] for (row,) in keys]
-                EntityVectors(vectors, self._encoder, writable=True).keep_only(kept, json.dumps(read_stamp(reading)))
+                state = json.dumps(read_stamp(reading))
+            EntityVectors(self._beside.vectors, self._encoder, writable=True).keep_only(kept, state)
 
     def hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Content hash of each of these documents that is there."""
