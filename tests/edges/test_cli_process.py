@@ -20,6 +20,8 @@ from ecphoryrag.settings import IndexingSettings
 NO_ENCODER = Settings(indexing=IndexingSettings(encoder="none"))
 COMMAND = [sys.executable, "-m", "ecphoryrag"]
 ANSI = b"\x1b["
+PATIENCE = 120
+"""Seconds; a busy machine is no error."""
 
 
 @pytest.fixture
@@ -63,24 +65,27 @@ def test_a_reader_that_has_seen_enough_is_no_error(environment: dict[str, str]) 
     assert listing.stderr is not None
     assert listing.stdout.readline().startswith(b"r00000\t")
     listing.stdout.close()
-    assert listing.wait(30) == 0
+    assert listing.wait(PATIENCE) == 0
     assert listing.stderr.read() == b""
     listing.stderr.close()
 
 
 def test_ctrl_c_keeps_what_is_committed(environment: dict[str, str]) -> None:
-    adding = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "add", "-", "--json"],
         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert adding.stdin is not None
-    adding.stdin.write(records(70))  # a batch, and some that never make one
-    adding.stdin.flush()  # and left open: the process waits for more
-    deadline = time.monotonic() + 30
-    while not _documents(environment) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    adding.send_signal(signal.SIGINT)
-    out, err = adding.communicate(timeout=30)
+    ) as adding:  # fmt: skip
+        try:
+            assert adding.stdin is not None
+            adding.stdin.write(records(70))  # a batch, and some that never make one
+            adding.stdin.flush()  # and left open: the process waits for more
+            deadline = time.monotonic() + PATIENCE
+            while not _documents(environment) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            adding.send_signal(signal.SIGINT)
+            out, err = adding.communicate(timeout=PATIENCE)
+        finally:
+            adding.kill()
     assert adding.returncode == 130, err
     report = json.loads(out)
     assert report["interrupted"] is True
@@ -110,7 +115,7 @@ def test_a_terminal_gets_colours_and_a_bar(environment: dict[str, str], tmp_path
             break
         shown += part
     os.close(master)
-    assert adding.wait(30) == 0
+    assert adding.wait(PATIENCE) == 0
     assert ANSI in shown
     assert b"20 added" in shown
     assert b"20/20" in shown
