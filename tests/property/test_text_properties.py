@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ecphoryrag.settings import ChunkSettings
@@ -14,6 +14,9 @@ from ecphoryrag.text.sentences import split_sentences
 from ecphoryrag.text.terms import segment
 from ecphoryrag.text.tokens import count_tokens
 from ecphoryrag.types import Chunk, Document, Heading
+
+# Time is measured elsewhere; the first example builds the patterns.
+untimed = settings(deadline=None, max_examples=60)
 
 PIECES = [
     *(
@@ -70,6 +73,7 @@ PIECES = [
 TEXTS = st.one_of(st.text(max_size=120), st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 
 
+@untimed
 @given(TEXTS)
 def test_sentences_stand_at_their_offsets_and_cover_all_that_is_not_blank(text: str) -> None:
     sentences = split_sentences(text)
@@ -81,6 +85,7 @@ def test_sentences_stand_at_their_offsets_and_cover_all_that_is_not_blank(text: 
     assert text[at:].strip() == ""
 
 
+@untimed
 @given(TEXTS)
 def test_words_of_a_text_are_their_own_keys(text: str) -> None:
     at = 0
@@ -92,6 +97,7 @@ def test_words_of_a_text_are_their_own_keys(text: str) -> None:
         at = word.start
 
 
+@untimed
 @given(TEXTS)
 def test_a_key_is_found_in_the_text_that_holds_the_name(name: str) -> None:
     if "(" in name or "（" in name or not normal_words(name):
@@ -101,6 +107,7 @@ def test_a_key_is_found_in_the_text_that_holds_the_name(name: str) -> None:
     assert len(norms) - len(name_key(name)) in {0, 2, 3, 4}, "no more than an article may go"
 
 
+@untimed
 @given(TEXTS)
 def test_only_a_name_without_anything_visible_has_no_key(name: str) -> None:
     visible = [sign for sign in name if not sign.isspace() and unicodedata.category(sign) not in {"Cf", "Cc"}]
@@ -110,12 +117,14 @@ def test_only_a_name_without_anything_visible_has_no_key(name: str) -> None:
         assert name_key(name) == ""
 
 
+@untimed
 @given(TEXTS, TEXTS)
 def test_tokens_of_a_whole_are_no_more_than_those_of_its_parts(left: str, right: str) -> None:
     assert count_tokens(f"{left} {right}") <= count_tokens(left) + count_tokens(right)
     assert (count_tokens(left) == 0) == (left.strip() == "")
 
 
+@untimed
 @given(TEXTS)
 def test_segmenting_again_a_text_with_word_spaces_changes_nothing(text: str) -> None:
     once = segment(text)
@@ -137,6 +146,7 @@ def documents(draw: st.DrawFn) -> Document:
     return Document("d", text * draw(st.sampled_from([1, 1, 4])), headings=tuple(headings))
 
 
+@untimed
 @given(documents(), st.integers(16, 60), st.integers(0, 40))
 def test_chunks_stand_at_their_offsets_within_budget_and_lose_nothing(
     document: Document, budget: int, overlap: int
@@ -158,6 +168,7 @@ def test_chunks_stand_at_their_offsets_within_budget_and_lose_nothing(
         assert len(chunks) <= 1
 
 
+@untimed
 @given(documents(), st.integers(16, 40))
 def test_no_chunk_is_a_heading_alone_where_text_could_go_with_it(document: Document, budget: int) -> None:
     chunks = chunk_document(document, ChunkSettings(budget=budget, overlap=0))
