@@ -36,28 +36,35 @@ class Example:
     reply: str
 
 
+_WRITERS = (
+    ("Jean Muir", "Jean Muir (2 May 1907 – 1980) was a Scottish novelist, best known for Otter Ferry."),
+    ("Owen Price", "Owen Price, born on 9 March 1899 in Cardiff, was a novelist from Wales."),
+)
 EXAMPLES = (
     Example(
         (
             ("Mill Lane Bakery", "Mill Lane Bakery opened in 1921. It was founded by Ines Duarte and sold rye bread."),
-            ("Harvest Fair", "The Harvest Fair of Lisbon is held each autumn and was first held in 1921."),
-            ("Ines Duarte", "Ines Duarte (1889 – 1960) was a baker. She was born in Porto and grew up in London."),
+            ("Harvest Fair", "The Harvest Fair of Lisbon was first held in 1921."),
+            ("Ines Duarte", "Ines Duarte was a baker. She was born in Porto and grew up in London."),
         ),
         "In which city was the founder of Mill Lane Bakery born?",
         '{"reasoning": "Mill Lane Bakery was founded by Ines Duarte. Ines Duarte was born in Porto.", '
         '"answer": "Porto", "evidence": [1, 3]}',
     ),
     Example(
-        (
-            ("Otter Ferry", "Otter Ferry is a 1934 novel by the Scottish writer Jean Muir."),
-            ("The Salt Road", "The Salt Road, a novel of 1951, was written by Owen Price of Wales."),
-        ),
-        "Are the writers of Otter Ferry and The Salt Road from the same country?",
-        '{"reasoning": "Otter Ferry is by Jean Muir, who is from Scotland. The Salt Road is by Owen Price, who is from '
-        'Wales. Scotland and Wales are not the same.", "answer": "no", "evidence": [1, 2]}',
+        _WRITERS,
+        "Are Jean Muir and Owen Price from the same country?",
+        '{"reasoning": "Jean Muir is from Scotland. Owen Price is from Wales. These are not the same country.", '
+        '"answer": "no", "evidence": [1, 2]}',
+    ),
+    Example(
+        _WRITERS,
+        "Who was born first, Jean Muir or Owen Price?",
+        '{"reasoning": "Jean Muir was born in 1907, Owen Price in 1899. 1899 is before 1907, so it is Owen Price.", '
+        '"answer": "Owen Price", "evidence": [1, 2]}',
     ),
 )
-"""One that follows a chain and one that compares: a small model does by example what it would not do by rule."""
+"""A chain, a yes-or-no question and a comparison: a small model does by example what it does not do by rule."""
 
 MARK_BYTES = 3
 _BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\u2060\ufeff]+")
