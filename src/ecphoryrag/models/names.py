@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ecphoryrag.text.about import find_subjects
@@ -13,7 +13,7 @@ from ecphoryrag.text.keys import name_key
 from ecphoryrag.text.mentions import Found, find_names
 from ecphoryrag.text.names import Manner, Span, manner_of
 from ecphoryrag.text.sentences import split_sentences
-from ecphoryrag.text.wordlists import GENERIC_HEADINGS
+from ecphoryrag.text.wordlists import DETERMINERS, GENERIC_HEADINGS
 from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention, Sentence
 
 VERSION = 1
@@ -24,7 +24,17 @@ _FREQUENT = 2
 _FREQUENT_BESIDE = 3
 """The same where the chunk has a title, heading or subject."""
 _NAMED = frozenset({"name", "title", "quoted", "acronym"})
-_IMPORTANCE = {"number": 1, "date": 2, "term": 2, "identifier": 3, "title": 3, "quoted": 3, "acronym": 3, "name": 3}
+_IMPORTANCE = {
+    "number": 1,
+    "noun": 1,
+    "date": 2,
+    "term": 2,
+    "identifier": 3,
+    "title": 3,
+    "quoted": 3,
+    "acronym": 3,
+    "name": 3,
+}
 _PASSING, _REPEATED, _ABOUT = 2, 4, 5
 _DEFINES = re.compile(
     r"[\"”'’»]?\s*(?:\([^()]*\))?,?\s*(?:is|was|are|were|refers|means|ist|war|sind|est|sont|es|era|è|é|foi)\b"
@@ -72,7 +82,8 @@ def _extract(document: Document, chunk: Chunk, manner: Manner) -> Extraction:
         at = document.title.index(title)
         names.add(("title", at, at + len(title)), title_key, "title", "title")
     _add_headings(names, document, chunk)
-    aliases = _add_subject(names, document, chunk, sentences)
+    first = next((one for one in sentences if not _is_heading(document, chunk, one)), None)
+    aliases = _add_subject(names, chunk, first, manner) if first is not None else []
     for span in found.spans:
         key = name_key(chunk.text[span.start : span.end])
         if len(key) >= _SHORTEST_KEY:
@@ -107,14 +118,9 @@ def _nearest(headings: Iterable[Heading], text: str, chunk: Chunk) -> Heading | 
     return inside[0] if inside else (fitting[-1] if fitting else None)
 
 
-def _add_subject(
-    names: _Names, document: Document, chunk: Chunk, sentences: Sequence[Sentence]
-) -> list[tuple[str, str]]:
+def _add_subject(names: _Names, chunk: Chunk, first: Sentence, manner: Manner) -> list[tuple[str, str]]:
     """The subject of the first sentence that is no heading, with the names it is also known by; the alias pairs."""
-    first = next((one for one in sentences if not _is_heading(document, chunk, one)), None)
-    if first is None:
-        return []
-    spans = [span for span in find_subjects(first.text) if not _is_common(first.text, span)]
+    spans = [span for span in map(_determined(first.text, manner), find_subjects(first.text)) if span is not None]
     if not spans:
         return []
     others = also_known(first.text, max(span.end for span in spans), len(first.text))
@@ -136,10 +142,22 @@ def _is_heading(document: Document, chunk: Chunk, sentence: Sentence) -> bool:
     return any(heading.start < end and start < heading.end for heading in document.headings)
 
 
-def _is_common(text: str, span: Span) -> bool:
-    """Whether the subject is one common noun, as in ``The film stars``: it names nothing."""
-    name = text[span.start : span.end]
-    return name.islower() and len(name.split()) == 1
+def _determined(text: str, manner: Manner) -> Callable[[Span], Span | None]:
+    """A filter of subjects: one common noun names nothing (``The film stars``), nor in German one with an article."""
+
+    def apply(span: Span) -> Span | None:
+        words = text[span.start : span.end].split()
+        if manner.capital_nouns and words[0].lower() in DETERMINERS:
+            span = (
+                Span(span.start + text[span.start : span.end].index(words[1]), span.end, span.kind)
+                if words[1:]
+                else span
+            )
+            words = words[1:]
+            return span if len(words) > 1 else None
+        return None if len(words) == 1 and words[0].islower() else span
+
+    return apply
 
 
 def _reads_common(text: str, span: Span) -> bool:
@@ -178,7 +196,7 @@ def _mentions(names: _Names, document: Document, chunk: Chunk, sentences: Sequen
                 start,
                 end,
                 where,
-                kind,
+                "term" if kind == "noun" else kind,
                 descriptions.pop(key, ""),
                 _importance(name, kind, counts[key], about),
                 about,
@@ -191,7 +209,7 @@ def _importance(name: str, kind: str, count: int, about: AboutKind | None) -> in
     if about is not None:
         return _REPEATED if about == "frequent" else _ABOUT
     usual = _IMPORTANCE[kind]
-    if count > 1 and kind not in {"number", "date"}:
+    if count > 1 and kind not in {"number", "noun", "date"}:
         return min(usual + 1, _REPEATED)
     return min(usual, _PASSING) if len(name.split()) == 1 and kind == "name" else usual
 

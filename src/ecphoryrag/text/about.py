@@ -7,7 +7,7 @@ from functools import cache
 
 from ecphoryrag.text.names import Span
 from ecphoryrag.text.scripts import marks, uppers
-from ecphoryrag.text.wordlists import LINK_WORDS, NEVER_SUBJECT, SMALL_WORDS, SUBJECT_STOPS, VERBS
+from ecphoryrag.text.wordlists import DETERMINERS, LINK_WORDS, NEVER_SUBJECT, SMALL_WORDS, SUBJECT_STOPS, VERBS
 
 _HEAD_CHARACTERS = 400
 """So far into a sentence its subject is looked for."""
@@ -24,7 +24,7 @@ _ARTICLE = re.compile(r"(?:the|a|an)\s+", re.IGNORECASE)
 _LIST_MARK = re.compile(r"\s*(?:[-*+•>#]+\s+|\d{1,3}[.)]\s+)?")
 _BRACKET = re.compile(r"[(\[{（][^()\[\]（）{}]*[)\]）}]?")
 _INNER_NAME = re.compile(
-    r"[^\W\d_]*\d*\s?(?:\w+\s)*?\b[a-z]{3,}\s(?P<name>(?:[A-Z\d]\S*)(?:\s(?:(?:of|the|and|in|a|to|for|on|from)\s)*[A-Z\d]\S*)*)"
+    r"[^\W\d_]*\d*\s?(?:\w+\s)*?\b(?P<before>[a-z]{3,})\s(?P<name>(?:[A-Z\d]\S*)(?:\s(?:(?:of|the|and|in|a|to|for|on|from)\s)*[A-Z\d]\S*)*)"
 )
 _MASK = "\x00"
 _QUOTES = "\"“”„«»`'‘’"
@@ -141,7 +141,7 @@ def _bounds(sentence: str, start: int, end: int) -> list[tuple[int, int]]:
     if either and sentence[either.end() : either.end() + 1].isupper():
         return [(start, either.start()), (either.end(), end)]
     inner = _INNER_NAME.fullmatch(sentence, start, end)
-    if inner:
+    if inner and inner["before"] not in SMALL_WORDS | DETERMINERS:
         return [(start, end), inner.span("name")]
     stop = SUBJECT_STOPS.search(sentence, start + 1, end)
     if stop:

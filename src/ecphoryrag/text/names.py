@@ -30,6 +30,8 @@ class Manner:
 
 
 _LINK = re.compile(r"\s(?:of|and|the|for|in|on|und|et|y|e|&)\s")
+_ANY_LINK = re.compile(rf"\s(?:{LINK_WORDS})\s")
+"""Where nouns have capitals, a small word between two of them joins no name: ``Leitung von Theodor Fischer``."""
 _SHORT_PART = 3
 _OPENING = 16
 """A sentence's first word begins within so many characters: list marks and quotes may stand before it."""
@@ -78,7 +80,7 @@ def find_runs(sentence: str, manner: Manner) -> list[Span]:
     """Runs of capitalised words with the small words inside them, and the parts of a run that small words join.
 
     A word whose capital may be owed to the beginning of the sentence alone is no name by itself. In a text whose nouns
-    all have capitals, one word after a determiner is a ``term``.
+    all have capitals, one word after a determiner is only a ``noun``.
     """
     found: list[Span] = []
     pattern = _run_pattern("A-Z", "") if sentence.isascii() else _run_pattern(uppers(), marks())
@@ -93,8 +95,8 @@ def find_runs(sentence: str, manner: Manner) -> list[Span]:
         if single and (name[0].isdigit() or (first and start == match.start() and name.lower() in manner.lower_words)):
             continue
         determined = single and manner.capital_nouns and _is_determined(sentence, start)
-        found.append(Span(start, end, "term" if determined else _kind(name)))
-        found += _parts(sentence, start, end)
+        found.append(Span(start, end, "noun" if determined else _kind(name)))
+        found += _parts(sentence, start, end, _ANY_LINK if manner.capital_nouns else _LINK)
     return found
 
 
@@ -142,14 +144,16 @@ def _is_determined(text: str, start: int) -> bool:
     )
 
 
-def _parts(text: str, start: int, end: int) -> list[Span]:
-    cuts = list(_LINK.finditer(text, start, end))
+def _parts(text: str, start: int, end: int, link: re.Pattern[str]) -> list[Span]:
+    cuts = list(link.finditer(text, start, end))
     if not cuts:
         return []
     edges = [start, *(edge for cut in cuts for edge in cut.span()), end]
     found = []
     for first, last in zip(edges[::2], edges[1::2], strict=True):
         bounds = _without_edges(text, first, last, _SMALL_LEADING)
-        if bounds and bounds[1] - bounds[0] > _SHORT_PART and not text[slice(*bounds)].isdigit():
-            found.append(Span(*bounds, _kind(text[slice(*bounds)])))
+        name = text[slice(*bounds)] if bounds else ""
+        if bounds and len(name) > _SHORT_PART and not name.isdigit():
+            noun = link is _ANY_LINK and name.isalnum() and _is_determined(text, bounds[0])
+            found.append(Span(*bounds, "noun" if noun else _kind(name)))
     return found

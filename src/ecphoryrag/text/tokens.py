@@ -29,6 +29,9 @@ _PIECE = re.compile(
     f"|(?P<hangul>[{HANGUL}]+)|(?P<astral>[\U00010000-\U0010ffff]+)|(?P<other>[^\\s])"
 )
 
+_WINDOW = 8
+"""Characters that a token hardly exceeds: how far to look for the end of what fits, before looking further."""
+
 
 def count_tokens(text: str) -> int:
     """Tokens of the text, estimated; 0 only for a blank text.
@@ -44,7 +47,20 @@ def count_tokens(text: str) -> int:
 
 
 def fitting(text: str, start: int, end: int, budget: int) -> int:
-    """The largest ``stop`` up to ``end`` with ``count_tokens(text[start:stop]) <= budget``, in one pass."""
+    """The largest ``stop`` up to ``end`` with ``count_tokens(text[start:stop]) <= budget``.
+
+    Time follows the length of what fits, also where one word goes on for megabytes.
+    """
+    width = _WINDOW * max(budget, 1)
+    while (window := start + width) < end:
+        stop = _fitting_within(text, start, window, budget)
+        if stop < window:
+            return stop
+        width *= 2
+    return _fitting_within(text, start, end, budget)
+
+
+def _fitting_within(text: str, start: int, end: int, budget: int) -> int:
     room = budget * _PART
     for match in _PIECE.finditer(text, start, end):
         base, free, each = _COSTS[match.lastgroup or "other"]

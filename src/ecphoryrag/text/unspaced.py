@@ -23,55 +23,18 @@ _KATAKANA = re.compile(f"[{KATAKANA}]{{2,}}(?:[・＝][{KATAKANA}]+)*")
 _JAPANESE = re.compile(f"[{HIRAGANA}]")
 _REPEATED_LONGEST = 10
 _HANGUL_WORD = re.compile(f"[{HANGUL}]{{2,}}")
-_KOREAN_PARTICLES = [
-    "으로부터",
-    "에서부터",
-    "이라고",
-    "이라는",
-    "에서는",
-    "에서도",
-    "에게서",
-    "으로써",
-    "으로서",
-    "이었다",
-    "입니다",
-    "이라",
-    "라고",
-    "라는",
-    "에서",
-    "에게",
-    "한테",
-    "께서",
-    "부터",
-    "까지",
-    "처럼",
-    "보다",
-    "으로",
-    "이며",
-    "이고",
-    "이다",
-    "로서",
-    "로써",
-    "에는",
-    "에도",
-    "와의",
-    "과의",
-    "의",
-    "은",
-    "는",
-    "이",
-    "가",
-    "을",
-    "를",
-    "에",
-    "로",
-    "와",
-    "과",
-    "도",
-    "만",
-    "나",
-    "야",
-]
+_KOREAN_PARTICLES = tuple(
+    sorted(
+        word_set(
+            "으로부터 에서부터 이라고 이라는 에서는 에서도 에게서 으로써 으로서 이었다 입니다 이라 라고 라는 에서 에게"
+            " 한테 께서 부터 까지 처럼 보다 으로 이며 이고 이다"
+            " 로서 로써 에는 에도 와의 과의 의 은 는 이 가 을 를 에 로"
+            " 와 과 도 만 나 야"
+        ),
+        key=lambda particle: (-len(particle), particle),
+    )
+)
+"""The longest first: a short one may be the end of a longer one."""
 _KOREAN_VERBAL = re.compile(
     "(?:하였|했|되었|됐|있|없|하는|되는|하고|하며|하여|되어|했다|한다|된다|이다|였다|다|며|고|게|지|던|는데|어서|아서)$"
 )
