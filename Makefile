@@ -35,7 +35,7 @@ demo: $(VENV)/.demo-installed
 
 test: $(VENV)/.dev-installed
 	$(PY) -m ecphoryrag model fetch
-	ECPHORY_REQUIRE_MODEL=1 $(PY) -m pytest
+	REQUIRE_LOCAL_MODEL=1 $(PY) -m pytest
 
 check: $(VENV)/.dev-installed
 	$(PY) -m ruff format --check .

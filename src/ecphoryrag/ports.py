@@ -49,6 +49,11 @@ class Encoder(Protocol):
         """Which vectors these are."""
         ...
 
+    @property
+    def title_share(self) -> float:
+        """Share of a passage's vector that is the vector of its title and headings; 0: they are read with the text."""
+        ...
+
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
         """(len(texts), dimension) float32. Raises ModelError, and never returns a vector in place of a failure."""
         ...

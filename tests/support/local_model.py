@@ -11,7 +11,7 @@ from ecphoryrag.errors import ModelFetchError, ModelNotAvailable
 from ecphoryrag.models.files import resolve_model
 from ecphoryrag.settings import LocalModelSettings
 
-REQUIRED = "ECPHORY_REQUIRE_MODEL"
+REQUIRED = "REQUIRE_LOCAL_MODEL"
 ELSEWHERE = "ECPHORY_ANSWERING__LOCAL__PATH"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ecphoryrag.errors import GenerationError, ModelNotAvailable, StoreError
-from ecphoryrag.indexing import LeftOut, Loaded, Progress, index, load_items, passage_text
+from ecphoryrag.indexing import LeftOut, Loaded, Progress, index, load_items, passage_head, passage_vectors
 from ecphoryrag.indexing import pipeline as pipeline_module
 from ecphoryrag.indexing.interrupts import held_interrupts
 from ecphoryrag.models.fakes import HashEncoder
@@ -89,8 +89,10 @@ def test_documents_are_committed_with_all_that_was_derived(store: Store) -> None
     assert report.usage.embedding_tokens > 0
     assert report.seconds > 0
     for item in indexed:
-        texts = [passage_text(item.document.title, chunk) for chunk in item.chunks]
-        np.testing.assert_allclose(item.vectors, HashEncoder().encode(texts, "passage").vectors, atol=2e-3)
+        heads = [passage_head(item.document.title, chunk) for chunk in item.chunks]
+        texts = [chunk.text for chunk in item.chunks]
+        expected = passage_vectors(heads, texts, HashEncoder()).vectors
+        np.testing.assert_allclose(item.vectors, expected, atol=2e-3)
     assert [len(call) for call in encoder.calls] == [sum(len(i.chunks) for i in indexed[:3]), len(indexed[3].chunks)]
 
 
@@ -109,8 +111,26 @@ def test_chunks_without_a_name_are_counted_one_by_one(store: Store) -> None:
 
 def test_a_vector_is_made_of_title_headings_and_text() -> None:
     chunk = Chunk("d", 0, "Text.", 0, 5, ("Title", "Section"))
-    assert passage_text("Title", chunk) == "Title\nSection\nText."
-    assert passage_text("", Chunk("d", 0, "Text.", 0, 5)) == "Text."
+    assert passage_head("Title", chunk) == "Title\nSection"
+    assert passage_head("", Chunk("d", 0, "Text.", 0, 5)) == ""
+    encoder = HashEncoder()
+    vectors = passage_vectors(["Title\nSection", ""], ["Text.", "Text."], encoder).vectors
+    np.testing.assert_array_equal(vectors, encoder.encode(["Title\nSection\nText.", "Text."], "passage").vectors)
+
+
+class TitledEncoder(HashEncoder):
+    title_share = 0.4
+
+
+def test_a_title_has_its_share_of_the_vector() -> None:
+    encoder = TitledEncoder()
+    heads, texts = ["Skerrow Light", "", "Skerrow Light"], ["A tower.", "A tower.", "A lens."]
+    encoded = passage_vectors(heads, texts, encoder)
+    for vector, head, text in zip(encoded.vectors, heads, texts, strict=True):
+        above, below = encoder.encode([head, text], "passage").vectors
+        mixed = 0.4 * above + 0.6 * below if head else below
+        np.testing.assert_allclose(vector, mixed / np.linalg.norm(mixed), atol=1e-6)
+    assert encoded.tokens == encoder.encode(["Skerrow Light", *texts], "passage").tokens
 
 
 def test_the_same_again_is_no_work_and_other_content_is_an_update(store: Store) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ecphoryrag.indexing.items import LeftOut, Loaded, document_from, load_items
 from ecphoryrag.indexing.load import LoadedPaths, load_paths, load_stdin
-from ecphoryrag.indexing.pipeline import index, passage_text
+from ecphoryrag.indexing.pipeline import index, passage_head, passage_vectors
 from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "load_items",
     "load_paths",
     "load_stdin",
-    "passage_text",
+    "passage_head",
+    "passage_vectors",
 ]

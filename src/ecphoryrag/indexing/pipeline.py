@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ecphoryrag.errors import InputError, ModelError, ModelNotAvailable, StoreError
 from ecphoryrag.indexing.interrupts import held_interrupts
 from ecphoryrag.indexing.items import LeftOut, Loaded
 from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
-from ecphoryrag.ports import Encoder, Extractor, IndexedDocument, Store, Vectors
+from ecphoryrag.ports import Encoded, Encoder, Extractor, IndexedDocument, Store, Vectors
 from ecphoryrag.settings.indexing import IndexingSettings
 from ecphoryrag.text.chunking import chunk_document
 from ecphoryrag.types import AddReport, Chunk, Document, Extraction, Failure, Usage
@@ -48,10 +50,31 @@ def index(
     return run.report(time.perf_counter() - started)
 
 
-def passage_text(title: str, chunk: Chunk) -> str:
-    """What a chunk's vector is made of: the title of its document, the headings it stands under, and its text."""
+def passage_head(title: str, chunk: Chunk) -> str:
+    """What stands above a chunk: the title of its document and the headings it stands under, a line each."""
     above = [title, *(heading for heading in chunk.headings if heading != title)]
-    return "\n".join([*(line for line in above if line), chunk.text])
+    return "\n".join(line for line in above if line)
+
+
+def passage_vectors(heads: Sequence[str], texts: Sequence[str], encoder: Encoder) -> Encoded:
+    """(len(texts), dimension) vectors of passages, of what stands above them and their text.
+
+    An encoder with a ``title_share`` s gives unit(s x unit(head) + (1 - s) x unit(text)), others read both as one
+    text; a passage without a head is its text alone. Raises ModelError as the encoder does.
+    """
+    share = encoder.title_share
+    if not share:
+        joined = [f"{head}\n{text}" if head else text for head, text in zip(heads, texts, strict=True)]
+        return encoder.encode(joined, "passage")
+    distinct = list(dict.fromkeys(head for head in heads if head))
+    above = encoder.encode(distinct, "passage")
+    below = encoder.encode(texts, "passage")
+    row = {head: number for number, head in enumerate(distinct)}
+    headed = np.array([at for at, head in enumerate(heads) if head], np.int64)
+    mixed = below.vectors.copy()
+    mixed[headed] = (1 - share) * mixed[headed] + share * above.vectors[[row[heads[at]] for at in headed]]
+    norms = np.linalg.norm(mixed, axis=1, keepdims=True)
+    return Encoded(np.asarray(mixed / np.where(norms == 0, 1, norms), np.float32), above.tokens + below.tokens)
 
 
 def _total(items: Iterable[Loaded]) -> int | None:
@@ -69,8 +92,11 @@ class _Prepared:
     chunks: tuple[Chunk, ...]
     extractions: tuple[Extraction, ...]
 
+    def heads(self) -> list[str]:
+        return [passage_head(self.document.title, chunk) for chunk in self.chunks]
+
     def texts(self) -> list[str]:
-        return [passage_text(self.document.title, chunk) for chunk in self.chunks]
+        return [chunk.text for chunk in self.chunks]
 
 
 @dataclass(slots=True)
@@ -151,7 +177,7 @@ class _Run:
         if not prepared:
             return
         try:
-            vectors = self.encode([text for item in prepared for text in item.texts()])
+            vectors = self.encode(prepared)
         except ModelNotAvailable:
             raise
         except ModelError as error:
@@ -166,8 +192,10 @@ class _Run:
             yield item, vectors[start : start + len(item.chunks)]
             start += len(item.chunks)
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        encoded = self.encoder.encode(texts, "passage")
+    def encode(self, prepared: Sequence[_Prepared]) -> Vectors:
+        heads = [head for item in prepared for head in item.heads()]
+        texts = [text for item in prepared for text in item.texts()]
+        encoded = passage_vectors(heads, texts, self.encoder)
         self.usage += Usage(embedding_tokens=encoded.tokens)
         return encoded.vectors
 

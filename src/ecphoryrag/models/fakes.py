@@ -25,6 +25,11 @@ class HashEncoder:
         self._dimension = dimension
         self.identity = EncoderIdentity("hash", "1", dimension, f"blake2b-{dimension}")
 
+    @property
+    def title_share(self) -> float:
+        """0: title and text are read together."""
+        return 0.0
+
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
         """(len(texts), dimension) float32 unit rows; a text without a word is a zero row. A token is a word."""
         del kind

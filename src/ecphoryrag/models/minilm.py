@@ -60,6 +60,11 @@ class MiniLMEncoder:
         """Name, version, dimension, and a fingerprint of weights and tokenizer."""
         return self._identity
 
+    @property
+    def title_share(self) -> float:
+        """0: title and text are read together."""
+        return 0.0
+
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
         """(len(texts), 384) float32, rows of unit length; a text without a known token is a zero row."""
         del kind  # the vectors are symmetric

@@ -16,6 +16,11 @@ class NoEncoder:
 
     identity = EncoderIdentity("none", "1", 0, "none")
 
+    @property
+    def title_share(self) -> float:
+        """0: title and text are read together."""
+        return 0.0
+
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
         """(len(texts), 0) float32, no token spent."""
         del kind
