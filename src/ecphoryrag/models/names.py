@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ecphoryrag.text.about import find_subjects
@@ -35,6 +36,9 @@ _IMPORTANCE = {
     "acronym": 3,
     "name": 3,
 }
+_FIELDS: tuple[Field, Field] = ("title", "text")
+_TITLE, _TEXT = range(2)
+_Occurrence = tuple[tuple[int, int, int], tuple[str, str]]
 _PASSING, _REPEATED, _ABOUT = 2, 4, 5
 _DEFINES = re.compile(
     r"[\"”'’»]?\s*(?:\([^()]*\))?,?\s*(?:is|was|are|were|refers|means|ist|war|sind|est|sont|es|era|è|é|foi)\b"
@@ -47,12 +51,12 @@ _LINKED_BY = re.compile(r"\s*(?:\([^()]*\))?\s*(?:is|are|was|were|refers?|means)
 class _Names:
     """What has been found of one chunk so far; lives no longer than the call that made it."""
 
-    spans: dict[tuple[Field, int, int], tuple[str, str]] = field(default_factory=dict)
-    """(field, start, end) in the document to (key, type)."""
+    spans: dict[tuple[int, int, int], tuple[str, str]] = field(default_factory=dict)
+    """(position in ``_FIELDS``, start, end) to (key, type)."""
     about: dict[str, AboutKind] = field(default_factory=dict)
     """Key to the first kind that held."""
 
-    def add(self, place: tuple[Field, int, int], key: str, kind: str, about: AboutKind | None = None) -> None:
+    def add(self, place: tuple[int, int, int], key: str, kind: str, about: AboutKind | None = None) -> None:
         self.spans.setdefault(place, (key, kind))
         if about is not None:
             self.about.setdefault(key, about)
@@ -69,10 +73,35 @@ class NamesExtractor:
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
         """One extraction a chunk, in order, its mentions by field and offset. Pure; raises nothing."""
         manner = manner_of(document.text)
-        return [_extract(document, chunk, manner) for chunk in chunks]
+        outline = _Outline(document.headings)
+        return [_extract(document, chunk, manner, outline) for chunk in chunks]
 
 
-def _extract(document: Document, chunk: Chunk, manner: Manner) -> Extraction:
+class _Outline:
+    """The headings of a document, for look-up by position and by text."""
+
+    def __init__(self, headings: Sequence[Heading]) -> None:
+        self._ordered = sorted(headings, key=lambda heading: heading.start)
+        self._starts = [heading.start for heading in self._ordered]
+        self._named: dict[str, list[Heading]] = {}
+        for heading in self._ordered:
+            self._named.setdefault(" ".join(heading.text.split()), []).append(heading)
+
+    def covers(self, start: int, end: int) -> bool:
+        """Whether the span overlaps a heading."""
+        at = bisect_left(self._starts, end)
+        return at > 0 and self._ordered[at - 1].end > start
+
+    def nearest(self, text: str, chunk: Chunk) -> Heading | None:
+        """The first heading of this text inside the chunk, else the last one before it."""
+        named = self._named.get(text, [])
+        at = bisect_left(named, chunk.start, key=lambda heading: heading.start)
+        if at < len(named) and named[at].start < chunk.end:
+            return named[at]
+        return named[at - 1] if at else None
+
+
+def _extract(document: Document, chunk: Chunk, manner: Manner, outline: _Outline) -> Extraction:
     sentences = split_sentences(chunk.text)
     found = find_names(chunk.text, sentences, manner)
     names = _Names()
@@ -80,42 +109,35 @@ def _extract(document: Document, chunk: Chunk, manner: Manner) -> Extraction:
     title_key = name_key(title)
     if title_key:
         at = document.title.index(title)
-        names.add(("title", at, at + len(title)), title_key, "title", "title")
-    _add_headings(names, document, chunk)
-    first = next((one for one in sentences if not _is_heading(document, chunk, one)), None)
+        names.add((_TITLE, at, at + len(title)), title_key, "title", "title")
+    _add_headings(names, document, chunk, outline)
+    first = _opening(chunk, sentences, outline)
     aliases = _add_subject(names, chunk, first, manner) if first is not None else []
     for span in found.spans:
         key = name_key(chunk.text[span.start : span.end])
         if len(key) >= _SHORTEST_KEY:
-            names.add(("text", chunk.start + span.start, chunk.start + span.end), key, span.kind)
+            names.add((_TEXT, chunk.start + span.start, chunk.start + span.end), key, span.kind)
     _add_frequent(names)
     aliases += _acronyms(chunk.text, found)
     if title_key:
         aliases += [
             (title_key, key) for key, kind in names.about.items() if kind == "subject" and same_person(title_key, key)
         ]
-    return Extraction(_mentions(names, document, chunk, sentences), tuple(dict.fromkeys(aliases)))
+    return Extraction(_mentions(names, document, chunk, sentences, first), tuple(dict.fromkeys(aliases)))
 
 
-def _add_headings(names: _Names, document: Document, chunk: Chunk) -> None:
+def _add_headings(names: _Names, document: Document, chunk: Chunk, outline: _Outline) -> None:
     """The headings over the chunk, each with the span of the nearest one of that text at or before the chunk."""
     for text in chunk.headings:
         numbering = _NUMBERING.match(text)
         bare = text[numbering.end() :] if numbering else text
         key = name_key(bare)
-        heading = _nearest(document.headings, text, chunk)
+        heading = outline.nearest(text, chunk)
         if heading is None or len(key) < _SHORTEST_KEY or key in GENERIC_HEADINGS:
             continue
         start = document.text.find(bare, heading.start, heading.end)
         if start >= 0:
-            names.add(("text", start, start + len(bare)), key, "title", "heading")
-
-
-def _nearest(headings: Iterable[Heading], text: str, chunk: Chunk) -> Heading | None:
-    """The last heading of this text that begins before the chunk ends, else None."""
-    fitting = [one for one in headings if " ".join(one.text.split()) == text and one.start < chunk.end]
-    inside = [one for one in fitting if one.start >= chunk.start]
-    return inside[0] if inside else (fitting[-1] if fitting else None)
+            names.add((_TEXT, start, start + len(bare)), key, "title", "heading")
 
 
 def _add_subject(names: _Names, chunk: Chunk, first: Sentence, manner: Manner) -> list[tuple[str, str]]:
@@ -130,16 +152,17 @@ def _add_subject(names: _Names, chunk: Chunk, first: Sentence, manner: Manner) -
         key = name_key(first.text[span.start : span.end])
         if len(key) >= _SHORTEST_KEY:
             kind = "term" if _reads_common(first.text, span) else span.kind
-            names.add(("text", offset + span.start, offset + span.end), key, kind, "subject")
+            names.add((_TEXT, offset + span.start, offset + span.end), key, kind, "subject")
             keys.append(key)
     for span in spans:
         keys += spellings(first.text, span) + placed(first.text, span)
     return [(keys[0], key) for key in dict.fromkeys(keys) if key != keys[0]] if keys else []
 
 
-def _is_heading(document: Document, chunk: Chunk, sentence: Sentence) -> bool:
-    start, end = chunk.start + sentence.start, chunk.start + sentence.end
-    return any(heading.start < end and start < heading.end for heading in document.headings)
+def _opening(chunk: Chunk, sentences: Sequence[Sentence], outline: _Outline) -> Sentence | None:
+    """The first sentence that is no heading."""
+    offset = chunk.start
+    return next((one for one in sentences if not outline.covers(offset + one.start, offset + one.end)), None)
 
 
 def _determined(text: str, manner: Manner) -> Callable[[Span], Span | None]:
@@ -181,27 +204,20 @@ def _acronyms(text: str, found: Found) -> list[tuple[str, str]]:
     return [(long, short) for long, short in pairs if long and short and long != short]
 
 
-def _mentions(names: _Names, document: Document, chunk: Chunk, sentences: Sequence[Sentence]) -> tuple[Mention, ...]:
-    counts = Counter(key for key, _ in names.spans.values())
-    descriptions = _descriptions(names, document, chunk, sentences)
+def _mentions(
+    names: _Names, document: Document, chunk: Chunk, sentences: Sequence[Sentence], opening: Sentence | None
+) -> tuple[Mention, ...]:
+    found = sorted(names.spans.items())
+    counts = Counter(key for _, (key, _) in found)
+    descriptions = _descriptions(found, document, chunk, sentences, opening)
     mentions = []
-    for place, (key, kind) in sorted(names.spans.items(), key=lambda item: (item[0][0] != "title", item[0][1:])):
-        where, start, end = place
-        name = (document.title if where == "title" else document.text)[start:end]
+    for (place, start, end), (key, kind) in found:
+        name = (document.title if place == _TITLE else document.text)[start:end]
         about = names.about.get(key)
-        mentions.append(
-            Mention(
-                name,
-                key,
-                start,
-                end,
-                where,
-                "term" if kind == "noun" else kind,
-                descriptions.pop(key, ""),
-                _importance(name, kind, counts[key], about),
-                about,
-            )
-        )
+        importance = _importance(name, kind, counts[key], about)
+        shown = "term" if kind == "noun" else kind
+        description = descriptions.pop(key, "")
+        mentions.append(Mention(name, key, start, end, _FIELDS[place], shown, description, importance, about))
     return tuple(mentions)
 
 
@@ -214,13 +230,18 @@ def _importance(name: str, kind: str, count: int, about: AboutKind | None) -> in
     return min(usual, _PASSING) if len(name.split()) == 1 and kind == "name" else usual
 
 
-def _descriptions(names: _Names, document: Document, chunk: Chunk, sentences: Sequence[Sentence]) -> dict[str, str]:
+def _descriptions(
+    found: Sequence[_Occurrence],
+    document: Document,
+    chunk: Chunk,
+    sentences: Sequence[Sentence],
+    opening: Sentence | None,
+) -> dict[str, str]:
     """Key to the sentence that defines it (``X is a ...``), else the first that names it, shortened."""
     described: dict[str, tuple[bool, Sentence]] = {}
     at = 0
-    opening = next((one for one in sentences if not _is_heading(document, chunk, one)), None)
-    for (where, start, end), (key, _) in sorted(names.spans.items(), key=lambda item: item[0][1:]):
-        if where == "title" or not chunk.start <= start < chunk.end:
+    for (place, start, end), (key, _) in found:
+        if place == _TITLE or not chunk.start <= start < chunk.end:
             if opening is not None:
                 described.setdefault(key, (False, opening))
             continue

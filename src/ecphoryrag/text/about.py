@@ -33,9 +33,19 @@ _SUFFIX = re.compile(r",\s*(?:Jr|Sr|Inc|Ltd|LLC|Co|Esq|[IVX]+)\b\.?")
 _OR = re.compile(r",?\s+or\s+(?:the\s+|simply\s+)?")
 
 
-@cache
-def _verb() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w'’-])(?:{'|'.join(sorted(VERBS))})(?![\w'’-])")
+_LOWER = re.compile(r"[a-zà-ÿ]+")
+
+
+def _find_verb(text: str, start: int) -> int:
+    """Where the first verb of the list stands as a word of its own, or -1."""
+    for match in _LOWER.finditer(text, start):
+        if match[0] in VERBS:
+            before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+            if not (
+                before.isalnum() or (before and before in "'’-_") or after.isalnum() or (after and after in "'’-_")
+            ):
+                return match.start()
+    return -1
 
 
 @cache
@@ -59,28 +69,28 @@ def find_subjects(sentence: str) -> list[Span]:
     if quoted and _before_verb(masked, quoted.end()):
         return [Span(*quoted.span("inside"), "quoted")]
     start = _after_lead_in(masked, start)
-    verb = _verb().search(masked, start)
-    end = verb.start() if verb else len(masked)
+    verb = _find_verb(masked, start)
+    end = verb if verb >= 0 else len(masked)
     bracket = masked.find(_MASK, start, end)
     if bracket > start and masked[start:bracket].strip(_QUOTES + " "):
         return _trimmed(sentence, start, _cut_at_comma(masked, start, bracket))
-    if verb is None:
+    if verb < 0:
         end = _capital_end(masked, start)
     return _trimmed(sentence, start, _cut_at_comma(masked, start, end))
 
 
 def _before_verb(masked: str, at: int) -> bool:
     """Whether the main verb comes soon after ``at``."""
-    verb = _verb().search(masked, at)
-    return verb is not None and len(masked[at : verb.start()].replace(_MASK, "").split()) <= _BETWEEN_WORDS
+    verb = _find_verb(masked, at)
+    return verb >= 0 and len(masked[at:verb].replace(_MASK, "").split()) <= _BETWEEN_WORDS
 
 
 def _after_lead_in(masked: str, start: int) -> int:
     """Where the subject begins, if an adverbial or participle phrase with a comma stands before it."""
     if not _LEAD_IN.match(masked, start):
         return start
-    verb = _verb().search(masked, start)
-    limit = verb.start() if verb else len(masked)
+    verb = _find_verb(masked, start)
+    limit = verb if verb >= 0 else len(masked)
     comma = masked.rfind(",", start, limit)
     return comma + 1 if comma != -1 and masked[comma + 1 : limit].strip() else start
 

@@ -17,14 +17,18 @@ _LIFE = re.compile(
 )
 _SUFFIXES = word_set("jr sr ii iii iv esq phd")
 _LONGEST_PERSON = 6
-_NAME_NOUN = r"(?:(?:stage|ring|pen|birth|screen|nick|common|real|full|given|original|English|[a-z]+)[ -])?"
-_NAME_NOUN += r"(?:names?|titles?|pseudonym|nickname|moniker|acronym|alias)"
-_KNOWN = (
-    r"(?:known|credited|billed|released|published|referred to|nicknamed|called|abbreviated|titled|translated|performing"
-    r"|recording|writing|wrestling)(?:\s+[a-z]+ly)?(?:\s+simply)?(?:\s+(?:as|by|under))?"
+_ACTS = word_set(
+    "known credited billed released published nicknamed called abbreviated titled translated performing recording"
+    " writing wrestling referred"
+)
+_NOUNS = word_set("name names title titles pseudonym nickname moniker acronym alias aka née né born")
+_NAMING_WORDS = _ACTS | _NOUNS | {"a.k.a."}
+_NAMING = re.compile(r"[^\W\d_]+|a\.k\.a\.")
+_NAME_NOUN = r"(?:[a-z]+[ -])?(?:[a-z]+[ -])?(?:names?|titles?|pseudonym|nickname|moniker|acronym|alias)"
+_LEADS_TO_NAME = (
+    r"(?:\s+to)?(?:\s+[a-z]+ly)?(?:\s+simply)?(?:\s+(?:as|by|under|is|was))?:?"
     rf"(?:\s+(?:his|her|their|its|the|a)\s+{_NAME_NOUN}(?:\s+(?:of|as))?)?,?\s+"
 )
-_NAMED = rf"(?:{_NAME_NOUN}|a\.k\.a\.|aka|née|né|born)(?:\s+(?:is|was))?:?\s+"
 _CALENDAR = re.compile(
     r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Janv|Févr|Avr|Mai|Juin|Juil|Août|Ene|Abr|Ago|Dic|Okt|Dez)"
     r"[a-zé]*\.?(?:\s+\d|$)|\d"
@@ -36,13 +40,16 @@ def _also_known() -> re.Pattern[str]:
     word = f"[{uppers()}\\d][\\w{marks()}'’.-]*"
     run = f"{word}(?:(?:\\s+(?:{LINK_WORDS}))*\\s+{word})*"
     quoted = r"(?:``|[\"“„«])\s*(?P<quoted>[^\"“”„«»`]{1,80}?)\s*(?:''|[\"”“»])"
-    return re.compile(f"(?<!\\w)(?:{_KNOWN}|{_NAMED})(?:the\\s+)?(?:{quoted}|(?P<run>{run}))")
+    return re.compile(f"{_LEADS_TO_NAME}(?:the\\s+)?(?:{quoted}|(?P<run>{run}))")
 
 
 def also_known(sentence: str, after: int, before: int) -> list[Span]:
     """Names that the sentence says its subject is known by, between two positions (``better known as ...``)."""
     found = []
-    for match in _also_known().finditer(sentence, after, before):
+    for word in _NAMING.finditer(sentence, after, before):
+        match = _also_known().match(sentence, word.end(), before) if word[0] in _NAMING_WORDS else None
+        if match is None:
+            continue
         group = "quoted" if match["quoted"] else "run"
         start, end = match.span(group)
         while end > start and sentence[end - 1] in ".,'’-":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ecphoryrag.text.acronyms import Acronym, find_acronyms
 from ecphoryrag.text.identifiers import find_identifiers
@@ -34,12 +36,13 @@ def find_names(text: str, sentences: Sequence[Sentence], manner: Manner) -> Foun
     quoted: list[Span] = []
     runs: list[Span] = []
     for sentence in sentences:
-        quoted += _moved(find_quoted(sentence.text), sentence.start)
-        runs += _moved(find_runs(sentence.text, manner), sentence.start)
+        quoted += find_quoted(sentence.text, sentence.start)
+        runs += find_runs(sentence.text, manner, sentence.start)
     acronyms = find_acronyms(text)
     firm = find_identifiers(text) + find_numbers(text)
     runs = _outside(runs, firm)
-    runs = [run for run in runs if not _is_word_of(run, quoted, text)]
+    if quoted:
+        runs = [run for run in runs if not _is_word_of(run, quoted, text)]
     spans = [*firm, *quoted, *(span for pair in acronyms for span in (pair.long, pair.short)), *runs]
     if is_unspaced(text):
         spans += _outside(find_unspaced(text), quoted)
@@ -50,22 +53,18 @@ def find_names(text: str, sentences: Sequence[Sentence], manner: Manner) -> Foun
     return Found(tuple(sorted(by_place.values())), tuple(acronyms))
 
 
-def _moved(spans: list[Span], by: int) -> list[Span]:
-    return [Span(span.start + by, span.end + by, span.kind) for span in spans] if by else spans
-
-
 def _outside(spans: list[Span], others: Sequence[Span]) -> list[Span]:
     """The spans that overlap none of the others."""
     if not others or not spans:
         return spans
     taken = sorted(others)
-    kept, at, reach = [], 0, 0
-    for span in sorted(spans):
-        while at < len(taken) and taken[at].start < span.end:
-            reach = max(reach, taken[at].end)
-            at += 1
-        # `reach` may stem from a find that begins within this span's end but before a later, shorter span.
-        if reach <= span.start or not any(other.start < span.end and span.start < other.end for other in taken[:at]):
+    starts = [other.start for other in taken]
+    # How far the finds up to each reach, so that one look back is enough.
+    reaches = list(accumulate((other.end for other in taken), max))
+    kept = []
+    for span in spans:
+        before = bisect_left(starts, span.end)
+        if not before or reaches[before - 1] <= span.start:
             kept.append(span)
     return kept
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ecphoryrag.text.scripts import marks, uppers
-from ecphoryrag.text.wordlists import DETERMINERS, EDGE_WORDS, LINK_WORDS
+from ecphoryrag.text.wordlists import DETERMINERS, EDGE_WORDS, LINK_WORDS, word_set
 
 
 class Span(NamedTuple):
@@ -76,30 +76,37 @@ def _has_capital_nouns(text: str) -> bool:
     return capitals > _CAPITAL_NOUNS_SHARE * len(words) and determined > _DETERMINED_SHARE * len(words)
 
 
-def find_runs(sentence: str, manner: Manner) -> list[Span]:
+def find_runs(sentence: str, manner: Manner, offset: int = 0) -> list[Span]:
     """Runs of capitalised words with the small words inside them, and the parts of a run that small words join.
 
     A word whose capital may be owed to the beginning of the sentence alone is no name by itself. In a text whose nouns
-    all have capitals, one word after a determiner is only a ``noun``.
+    all have capitals, one word after a determiner is only a ``noun``. ``offset`` is added to every position.
     """
     found: list[Span] = []
     pattern = _run_pattern("A-Z", "") if sentence.isascii() else _run_pattern(uppers(), marks())
     for match in pattern.finditer(sentence):
-        first = match.start() < _OPENING and not sentence[: match.start()].strip("\"'“”‘’«»([{*_#>-–— \t\n")
-        bounds = _without_edges(sentence, match.start(), match.end(), EDGE_WORDS if first else _SMALL_LEADING)
+        start, end = match.span()
+        first = start < _OPENING and not sentence[:start].strip(_BEFORE_FIRST)
+        bounds = _without_edges(sentence, start, end, EDGE_WORDS if first else _SMALL_LEADING)
         if bounds is None:
             continue
-        start, end = bounds
-        name = sentence[start:end]
-        single = not any(map(str.isspace, name))
-        if single and (name[0].isdigit() or (first and start == match.start() and name.lower() in manner.lower_words)):
+        name = sentence[slice(*bounds)]
+        words = name.split()
+        if len(words) == 1:
+            if name[0].isdigit() or (first and bounds[0] == start and name.lower() in manner.lower_words):
+                continue
+            noun = manner.capital_nouns and _is_determined(sentence, bounds[0])
+            found.append(Span(bounds[0] + offset, bounds[1] + offset, "noun" if noun else _kind(name)))
             continue
-        determined = single and manner.capital_nouns and _is_determined(sentence, start)
-        found.append(Span(start, end, "noun" if determined else _kind(name)))
-        found += _parts(sentence, start, end, _ANY_LINK if manner.capital_nouns else _LINK)
+        found.append(Span(bounds[0] + offset, bounds[1] + offset, "name"))
+        if not _LINKING.isdisjoint(words):
+            parts = _parts(sentence, *bounds, _ANY_LINK if manner.capital_nouns else _LINK)
+            found += [Span(part.start + offset, part.end + offset, part.kind) for part in parts]
     return found
 
 
+_BEFORE_FIRST = "\"'“”‘’«»([{*_#>-–— \t\n"
+_LINKING = word_set(LINK_WORDS.replace("|", " "))
 _WORD = re.compile(r"\S+")
 
 
@@ -108,14 +115,16 @@ def _without_edges(text: str, start: int, end: int, leading: frozenset[str]) -> 
     name = text[start:end]
     if name.isalnum():
         return None if name.lower() in EDGE_WORDS else (start, end)
-    words = [word.span() for word in _WORD.finditer(text, start, end)]
-    while words and text[slice(*words[0])].lower() in (EDGE_WORDS if len(words) == 1 else leading):
-        words = words[1:]
-    while words and text[slice(*words[-1])] in _TRAILING:
-        words = words[:-1]
-    if not words:
-        return None
-    start, end = words[0][0], words[-1][1]
+    tokens = name.split()
+    if tokens[0].lower() in leading or tokens[-1] in _TRAILING or len(tokens) == 1:
+        words = [word.span() for word in _WORD.finditer(text, start, end)]
+        while words and text[slice(*words[0])].lower() in (EDGE_WORDS if len(words) == 1 else leading):
+            words = words[1:]
+        while words and text[slice(*words[-1])] in _TRAILING:
+            words = words[:-1]
+        if not words:
+            return None
+        start, end = words[0][0], words[-1][1]
     while end > start and text[end - 1] in ".,'’-" and not _INITIALS.search(text, start, end):
         end -= 1
     if end - start > 2 and text[end - 1] == "s" and text[end - 2] in "'’":
@@ -127,11 +136,11 @@ _SMALL_LEADING = frozenset(("the", "a", "an", "and", "but", "or", "of", "in", "h
 """Never the beginning of a name inside a sentence; at its beginning no word of ``EDGE_WORDS`` is."""
 _TRAILING = frozenset(("The", "In", "He", "She", "It", "This", "His", "Her", "They"))
 _INITIALS = re.compile(r"(?:^|[\s.])[^\W\d_]\.[^\W\d_]\.$")
-_ACRONYM = re.compile(r"[^\W\d_a-z]{2,6}s?|(?:[^\W\d_a-z]\.){2,6}")
+_ACRONYM = re.compile(r"[A-Z]{2,6}s?")
 
 
 def _kind(name: str) -> str:
-    return "acronym" if name.isascii() and _ACRONYM.fullmatch(name) else "name"
+    return "acronym" if name[:2].isupper() and name.isascii() and _ACRONYM.fullmatch(name) else "name"
 
 
 def _is_determined(text: str, start: int) -> bool:

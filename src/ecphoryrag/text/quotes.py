@@ -22,11 +22,11 @@ _EDGE = " ,.;:!?、。，！？"
 _SENTENCE_MARK = re.compile(r"[.!?]\s|[。！？]")
 
 
-def find_quoted(text: str) -> list[Span]:
+def find_quoted(text: str, offset: int = 0) -> list[Span]:
     """What stands in quotation marks and reads like a name: short, begun with a capital or in a script without case.
 
     Straight quotes are paired in their order within ``text``, which should therefore be one sentence; odd spacing
-    inside the marks (``the film" Count to Ten" was``) is no hindrance.
+    inside the marks (``the film" Count to Ten" was``) is no hindrance. ``offset`` is added to every position.
     """
     found: list[Span] = []
     if _OPENERS.search(text) is None:
@@ -42,7 +42,7 @@ def find_quoted(text: str) -> list[Span]:
             continue
         kind = {"title": "title", "code": "identifier"}.get(group, "quoted")
         if kind != "quoted" or _reads_like_a_name(text[start:end]):
-            found.append(Span(start, end, kind))
+            found.append(Span(start + offset, end + offset, kind))
     return found
 
 
