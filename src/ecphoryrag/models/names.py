@@ -117,6 +117,8 @@ def _extract(document: Document, chunk: Chunk, manner: Manner, outline: _Outline
         key = name_key(chunk.text[span.start : span.end])
         if len(key) >= _SHORTEST_KEY:
             names.add((_TEXT, chunk.start + span.start, chunk.start + span.end), key, span.kind)
+    if first is not None:
+        _add_first_name(names, document, chunk, first)
     _add_frequent(names)
     aliases += _acronyms(chunk.text, found)
     if title_key:
@@ -157,6 +159,25 @@ def _add_subject(names: _Names, chunk: Chunk, first: Sentence, manner: Manner) -
     for span in spans:
         keys += spellings(first.text, span) + placed(first.text, span)
     return [(keys[0], key) for key in dict.fromkeys(keys) if key != keys[0]] if keys else []
+
+
+def _add_first_name(names: _Names, document: Document, chunk: Chunk, first: Sentence) -> None:
+    """Where nothing names what the chunk is about, the first name of its first sentence does, subject or not.
+
+    Passages from the middle of a text begin ``In 1983 the Foo Company moved`` or ``She met Ada Lovelace``.
+    """
+    if any(key in names.about and _is_proper(document, place) for place, (key, _) in names.spans.items()):
+        return
+    start, end = chunk.start + first.start, chunk.start + first.end
+    named = [place for place, (_, kind) in names.spans.items() if kind in _NAMED and start <= place[1] < end]
+    if named:
+        names.about.setdefault(names.spans[min(named)][0], "subject")
+
+
+def _is_proper(document: Document, place: tuple[int, int, int]) -> bool:
+    """Whether the name is a title, or has a capital (or a letter without case) that no beginning of a sentence gave."""
+    name = document.text[place[1] : place[2]]
+    return place[0] == _TITLE or name[1:] != name[1:].lower() or name[:1].lower() == name[:1].upper()
 
 
 def _opening(chunk: Chunk, sentences: Sequence[Sentence], outline: _Outline) -> Sentence | None:

@@ -16,12 +16,17 @@ _LIFE = re.compile(
     re.IGNORECASE,
 )
 _SUFFIXES = word_set("jr sr ii iii iv esq phd")
+_FIRMS = word_set(
+    "inc ltd limited corp corporation llc plc gmbh ag sa s.a co company srl s.r.l spa s.p.a kg bv nv oy ab as a/s pty"
+)
 _LONGEST_PERSON = 6
 _ACTS = word_set(
     "known credited billed released published nicknamed called abbreviated titled translated performing recording"
     " writing wrestling referred"
 )
 _NOUNS = word_set("name names title titles pseudonym nickname moniker acronym alias aka née né born")
+_BIRTH = frozenset(("né", "née", "born"))
+"""A family name alone, or a nationality (``Australian-born British``), is no other name of the person."""
 _NAMING_WORDS = _ACTS | _NOUNS | {"a.k.a."}
 _NAMING = re.compile(r"[^\W\d_]+|a\.k\.a\.")
 _NAME_NOUN = r"(?:[a-z]+[ -])?(?:[a-z]+[ -])?(?:names?|titles?|pseudonym|nickname|moniker|acronym|alias)"
@@ -52,6 +57,8 @@ def also_known(sentence: str, after: int, before: int) -> list[Span]:
             continue
         group = "quoted" if match["quoted"] else "run"
         start, end = match.span(group)
+        if word[0] in _BIRTH and (sentence[word.start() - 1] == "-" or " " not in sentence[start:end]):
+            continue
         while end > start and sentence[end - 1] in ".,'’-":
             end -= 1
         if not _CALENDAR.match(sentence, start, end):
@@ -78,6 +85,8 @@ def spellings(sentence: str, span: Span) -> list[str]:
         words = words[1:]
         person = True
         forms.append(" ".join(words))
+    if len(words) > 1 and words[-1].rstrip(".").lower() in _FIRMS:
+        forms.append(" ".join(words[:-1]))
     if len(words) > 2 and words[-1].rstrip(".").lower() in _SUFFIXES:
         words = words[:-1]
         forms.append(" ".join(words))

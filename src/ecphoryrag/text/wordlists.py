@@ -33,7 +33,7 @@ NEVER_SUBJECT = word_set(
 
 SUBJECT_STOPS = re.compile(
     r"\s+(?:along|together|who|which|that|where|also|presented|operating|operated|located|situated|known|called|named"
-    r"|based|founded|formed|born|from|at|between|as|by|to|with|in|on|for)\s+(?=[a-z\"])"
+    r"|based|founded|formed|born|from|at|between|as|by|to|with|in|on|for)\s+(?=[a-z\"])(?!(?:the|a|an)\s+[^\Wa-z])"
 )
 """Where a phrase that only qualifies the subject begins."""
 
