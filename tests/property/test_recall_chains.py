@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import given
@@ -11,30 +9,24 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ecphoryrag.recall.chains import Walkable, chains
-from ecphoryrag.recall.question import Asked, QuestionWord
+from ecphoryrag.recall.question import Asked
 from ecphoryrag.settings.recall import ChainSettings
 
-WORDS = 4
+TERMS = 4
+Case = tuple[NDArray[np.float64], NDArray[np.int64], Asked, Walkable]
 
 
-def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-    """A direction for each set of words."""
-    rows = [np.random.default_rng([ord(sign) for sign in text]).standard_normal(6) for text in texts]
-    return np.array([row / np.linalg.norm(row) for row in rows], np.float32)
-
-
-def random_case(seed: int, n: int, m: int) -> tuple[NDArray[np.float64], set[int], Asked, Walkable]:
+def random_case(seed: int, n: int, m: int) -> Case:
     rng = np.random.default_rng(seed)
     links = rng.random((n, m)) < 0.4
     to_chunk = np.where(links, rng.random((n, m)) + 0.01, 0).T
     total = to_chunk.sum(axis=1, keepdims=True)
-    vectors = rng.standard_normal((n, 6))
     asked = Asked(
         text="a b c d",
-        words=tuple(QuestionWord(word, frozenset((at,)), int(rng.integers(1, 9))) for at, word in enumerate("abcd")),
-        vector=np.zeros(6, np.float32),
-        weights=np.where(rng.random((WORDS, n)) < 0.5, rng.random((WORDS, n)) + 0.1, 0),
-        vectors=(vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32),
+        vector=np.zeros(0, np.float32),
+        weights=np.where(rng.random((TERMS, n)) < 0.5, rng.random((TERMS, n)) + 0.1, 0),
+        most=rng.random(TERMS) + 1.2,
+        vectors=np.zeros((n, 0), np.float32),
         positions=np.arange(n),
         whole=True,
     )
@@ -43,35 +35,28 @@ def random_case(seed: int, n: int, m: int) -> tuple[NDArray[np.float64], set[int
         to_chunk=sp.csr_array(to_chunk / np.where(total == 0, 1, total)),
         rarity=rng.random(m) + 0.1,
     )
-    return rng.random(n), {int(entity) for entity in rng.integers(0, m, 2)}, asked, walkable
+    return rng.random(n), np.unique(rng.integers(0, m, 2)), asked, walkable
 
 
-def slow_chains(
-    activation: NDArray[np.float64], cues: set[int], asked: Asked, walkable: Walkable, settings: ChainSettings
-) -> list[float]:
+def slow_chains(case: Case, settings: ChainSettings) -> list[float]:
+    activation, cues, asked, walkable = case
     n, m = walkable.entities_of.shape
     links, to_chunk = walkable.entities_of.toarray(), walkable.to_chunk.toarray()
-    common = max(5, settings.common_share * n)
     result = [0.0] * n
     for first in sorted(range(n), key=lambda at: (-activation[at], at))[: settings.first_hops]:
-        rest = [at for at, word in enumerate(asked.words) if word.frequency <= common and asked.weights[at, first] == 0]
+        rest = [term for term in range(TERMS) if asked.weights[term, first] == 0]
         bridges = [entity for entity in range(m) if links[first, entity] and entity not in cues]
         reach = {
             chunk: max(to_chunk[entity, chunk] * walkable.rarity[entity] for entity in bridges)
             for chunk in range(n)
             if chunk != first and any(to_chunk[entity, chunk] for entity in bridges)
         }
-        if not rest or not reach:
-            continue
-        vector = encode([" ".join(asked.words[at].text for at in rest)])[0]
-        words = {chunk: sum(asked.weights[at, chunk] for at in rest) for chunk in reach}
-        meaning = {chunk: max(0.0, float(asked.vectors[chunk].astype(float) @ vector.astype(float))) for chunk in reach}
         for chunk, passed in reach.items():
-            fit = words[chunk] / (max(words.values()) or 1)
-            if any(meaning.values()):
-                fit = (1 - settings.dense) * fit + settings.dense * meaning[chunk] / max(meaning.values())
-            weight = np.exp(settings.sharpness * (activation[first] - activation.max()))
-            result[chunk] = max(result[chunk], weight * passed / max(reach.values()) * fit)
+            if rest:
+                fit = sum(asked.weights[term, chunk] for term in rest) / sum(asked.most[term] for term in rest)
+                weight = np.exp(settings.sharpness * (activation[first] - activation.max()))
+                score = weight * passed / max(reach.values()) * fit / settings.full
+                result[chunk] = max(result[chunk], score)
     return result
 
 
@@ -79,8 +64,8 @@ def slow_chains(
 def test_only_what_bridges_reach_and_yet_all_of_it(seed: int, n: int, m: int) -> None:
     case = random_case(seed, n, m)
     settings = ChainSettings()
-    found = chains(*case, encode, settings)
-    np.testing.assert_allclose(found.scores, slow_chains(*case, settings), rtol=1e-4, atol=1e-6)
+    found = chains(*case, settings)
+    np.testing.assert_allclose(found.scores, slow_chains(case, settings), rtol=1e-9)
     links = case[3].entities_of.toarray()
     for chunk in range(n):
         if found.scores[chunk] > 0:

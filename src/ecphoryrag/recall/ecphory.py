@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ecphoryrag.recall.activate import chunk_seeds, cue_weights, join_seeds
-from ecphoryrag.recall.chains import Chains, Encode, Walkable, chains
+from ecphoryrag.recall.chains import Chains, Walkable, chains
 from ecphoryrag.recall.cues import CueRule, FoundCue, find_cues
 from ecphoryrag.recall.flat import Scores
 from ecphoryrag.recall.graph import Graph, graph, to_chunk
@@ -41,9 +41,7 @@ class Trace:
     """(n,) final."""
 
 
-def ecphory(
-    asked: Asked, like: Likeness, snapshot: Snapshot, known: Graph, encode: Encode, settings: EcphorySettings
-) -> Trace:
+def ecphory(asked: Asked, like: Likeness, snapshot: Snapshot, known: Graph, settings: EcphorySettings) -> Trace:
     """Activate, spread and chain over the chunks of ``asked``; ``known`` is the graph over exactly these."""
     rule = CueRule(
         positions=snapshot.entity_positions,
@@ -60,7 +58,8 @@ def ecphory(
     active = spread(seeds, known.to_entity, passed, damping=settings.damping, steps=settings.steps)
     score = anchored(log_activation(active.chunks, settings.floor), like.hybrid, settings.anchor)
     walkable = Walkable(known.to_entity, passed, known.facts.rarity)
-    hops = chains(score, {entity for cue in named for entity in cue}, asked, walkable, encode, settings.chain)
+    cued = np.array(sorted({entity for cue in named for entity in cue}), np.int64)
+    hops = chains(score, cued, asked, walkable, settings.chain)
     return Trace(
         cues=tuple(cues),
         cue_weights=tuple(weights),

@@ -22,6 +22,8 @@ class LexicalIndex:
     """(n, t) float32: what a term adds to the score of a chunk for a question that holds it."""
     frequency: NDArray[np.int64]
     """(t,) chunks that hold the term, in text or title."""
+    most: NDArray[np.float64]
+    """(t,) the limit of the term's weight, approached by a chunk that repeats it."""
 
 
 def lexical_index(snapshot: Snapshot, settings: FlatSettings) -> LexicalIndex:
@@ -35,8 +37,9 @@ def lexical_index(snapshot: Snapshot, settings: FlatSettings) -> LexicalIndex:
     counts.eliminate_zeros()
     frequency = np.diff(counts.indptr).astype(np.int64)
     lengths = np.asarray(counts.sum(axis=1), np.float64).ravel()
-    weights = bm25_weights(counts, lengths, inverse_frequency(frequency, counts.shape[0]), settings.k1, settings.b)
-    return LexicalIndex(weights, frequency)
+    inverse = inverse_frequency(frequency, counts.shape[0])
+    weights = bm25_weights(counts, lengths, inverse, settings.k1, settings.b)
+    return LexicalIndex(weights, frequency, inverse * (settings.k1 + 1))
 
 
 def inverse_frequency(frequency: NDArray[np.int64], chunks: int) -> NDArray[np.float64]:

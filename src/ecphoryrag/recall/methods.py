@@ -9,7 +9,7 @@ from ecphoryrag.recall.ecphory import Trace, ecphory
 from ecphoryrag.recall.found import Found, FoundChunk, FoundEntity
 from ecphoryrag.recall.graph import Graph
 from ecphoryrag.recall.paper import PaperInput, paper
-from ecphoryrag.recall.question import Asked, Likeness, Meter
+from ecphoryrag.recall.question import Asked, Likeness
 from ecphoryrag.recall.rank import Scores, best
 from ecphoryrag.recall.request import RecallRequest
 from ecphoryrag.recall.routes import Route, Station, route
@@ -27,10 +27,10 @@ def by_likeness(like: Likeness, request: RecallRequest) -> Found:
     return Found(chunks, routes=tuple(Route("direct", (Station("chunk", at),)) for at in order))
 
 
-def by_ecphory(asked: Asked, like: Likeness, view: View, known: Graph, encode: Meter, request: RecallRequest) -> Found:
+def by_ecphory(asked: Asked, like: Likeness, view: View, known: Graph, request: RecallRequest) -> Found:
     """`ecphory`."""
     settings = request.settings.ecphory
-    trace = ecphory(asked, like, view.snapshot, known, encode, settings)
+    trace = ecphory(asked, like, view.snapshot, known, settings)
     if not like.hybrid.any() and not trace.cues:
         return Found(reason=NOTHING_SHARED)
     order = best(trace.scores, request.k).tolist()

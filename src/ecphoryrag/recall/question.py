@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ecphoryrag.ports import Encoder, View
 from ecphoryrag.recall.flat import Scores, bm25_scores, dense_scores, hybrid_scores
 from ecphoryrag.recall.lexical import LexicalIndex, term_columns, term_weights
-from ecphoryrag.text.keys import normal_words
 
 
 class Meter:
@@ -33,27 +32,16 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionWord:
-    """A word of the question as written, and its terms."""
-
-    text: str
-    terms: frozenset[int]
-    """Rows of ``Asked.weights``."""
-    frequency: int
-    """Chunks of the store that hold its most frequent term."""
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """n chunks that may be recalled, q terms of the question that the store knows, d dimensions."""
 
     text: str
-    words: tuple[QuestionWord, ...]
-    """Those that the store knows."""
     vector: NDArray[np.float32]
     """(d,)"""
     weights: NDArray[np.float64]
     """(q, n) BM25 weight of each term in each chunk."""
+    most: NDArray[np.float64]
+    """(q,) the limit of each term's weight."""
     vectors: NDArray[np.float32]
     """(n, d)"""
     positions: NDArray[np.int64]
@@ -75,18 +63,11 @@ def ask(question: str, view: View, index: LexicalIndex, positions: NDArray[np.in
     """Meet the question with the chunks at these positions of the view's snapshot."""
     snapshot = view.snapshot
     columns = term_columns(view.terms(question), snapshot.terms)
-    local = {int(column): at for at, column in enumerate(columns)}
-    words = []
-    for text in dict.fromkeys(question[word.start : word.end] for word in normal_words(question)):
-        known = [snapshot.terms[term] for term in view.terms(text) if term in snapshot.terms]
-        held = frozenset(local[column] for column in known if column in local)
-        if held:
-            words.append(QuestionWord(text, held, max(int(index.frequency[column]) for column in known)))
     weights, vectors = term_weights(index, columns), snapshot.vectors
     whole = len(positions) == snapshot.chunk_count
     if not whole:
         weights, vectors = weights[:, positions], vectors[positions]
-    return Asked(question, tuple(words), encode([question])[0], weights, vectors, positions, whole)
+    return Asked(question, encode([question])[0], weights, index.most[columns], vectors, positions, whole)
 
 
 def likeness(asked: Asked, dense_share: float) -> Likeness:

@@ -83,7 +83,7 @@ def _find(
     known = cache.graph(view.snapshot, settings.ecphory.about)
     if not asked.whole:
         known = restricted(known, positions)
-    return by_ecphory(asked, like, view, known, encode, request)
+    return by_ecphory(asked, like, view, known, request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,9 @@ class ChainSettings(Group):
     """Chunks tried as the first hop of a chain."""
     sharpness: Weight = 8.0
     """How fast a less active first hop counts less."""
-    dense: Share = 0.5
-    """Share of the vectors, beside the words, in how well a chunk fits the rest of the question."""
-    common_share: Share = 0.25
-    """A word that more than this share of the chunks holds says nothing about what is left to be found."""
+    full: Annotated[float, Field(gt=0)] = 0.6
+    """A chunk fits the rest of the question wholly if it reaches this share of the most BM25 could give; measuring by
+    the best chunk reached instead loses .02 on HotpotQA. Adding the likeness of vectors to the rest gains nothing."""
 
 
 class EcphorySettings(Group):
