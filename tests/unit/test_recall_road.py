@@ -13,6 +13,7 @@ from ecphoryrag.models.fakes import HashEncoder
 from ecphoryrag.models.none import NoEncoder
 from ecphoryrag.ports import Encoder, IndexedDocument
 from ecphoryrag.recall import PreparedCache, RecallRequest, prepare, recall
+from ecphoryrag.recall.graph import facts
 from ecphoryrag.settings import EcphorySettings, MethodName, PaperSettings, RecallSettings
 from ecphoryrag.settings.recall import AboutSettings
 from ecphoryrag.types import Recall
@@ -107,6 +108,28 @@ def test_the_longest_name_is_the_cue() -> None:
     assert [cue.entity_key for cue in ask(documents, "who built Old Town Hall?").cues] == ["old town hall"]
 
 
+def test_a_common_word_is_a_cue_only_if_written_as_a_name() -> None:
+    documents = [told(f"d{at}", f"Harvest number {at}.", ["Harvest"]) for at in range(9)]
+    assert ask(documents, "Which harvest came first?").cues == ()
+    assert [cue.text for cue in ask(documents, "When was Harvest shown?").cues] == ["Harvest"]
+    assert ask([*documents[:2], *chained()], "Which harvest came first?").cues != ()
+
+
+def test_short_forms_lead_to_the_chunk_about_the_full_name() -> None:
+    names = ["Sir Ilka Maria Varnholt", "Ilka Varnholt", "Maria Varnholt"]
+    documents = [
+        told("full", "Sir Ilka Maria Varnholt came from Dunlisk.", names, title="Sir Ilka Maria Varnholt"),
+        told("short", "Ilka Varnholt built ships.", names),
+        told("other", "Maria Varnholt sang.", names, title="Maria Varnholt"),
+    ]
+    snapshot = ReferenceView(documents).snapshot
+    about = facts(snapshot, AboutSettings()).about.toarray()
+    full, at = snapshot.document_ids.index("full"), snapshot.entity_positions
+    assert about[full, at["ilka varnholt"]] == AboutSettings().short_form
+    assert about[full, at["maria varnholt"]] == 0, "a title has a document of its own"
+    assert about[full, at["sir ilka maria varnholt"]] == AboutSettings().title
+
+
 def test_an_alias_activates_what_it_is_an_alias_of() -> None:
     pair = [("RSG", "Royal Survey Guild")]
     documents = [
@@ -132,6 +155,11 @@ def test_a_linked_name_is_a_mention_and_its_span_is_found() -> None:
         told("ballad", "Written by Hanne Dahl.", ["Hanne Dahl"], title="Ballad of Silver Creek"),
         told("other", "A mill and a road.", [], title="Mill"),
     ]
+    snapshot = ReferenceView(documents).snapshot
+    known = facts(snapshot, AboutSettings())
+    ballad = snapshot.entity_positions["ballad of silver creek"]
+    assert known.mentioned.toarray()[:, ballad].tolist() == [1, 0, 1]
+    assert known.frequency[ballad] == 2
     found = ask(documents, "Who wrote Ballad of Silver Creek?", k=3)
     path = next(one.path for one in found.chunks if one.chunk.document_id == "song")
     places = [step for step in path.steps if step.document_id == "song"]
@@ -149,6 +177,24 @@ def test_implicit_relations_join_two_active_entities_once() -> None:
     assert all(texts[one.document_id][one.start : one.end] == one.sentence for one in relations)
 
 
+def test_a_pair_is_told_once_by_its_best_sentence() -> None:
+    again = told("again", "The Grey Pellin, said Ilka Varnholt, leaks.", NAMES)
+    relations = ask([*chained(), again], k=5).relations
+    pairs = [frozenset((one.subject, one.object)) for one in relations]
+    assert len(set(pairs)) == len(pairs)
+    assert frozenset(("Grey Pellin", "Ilka Varnholt")) in pairs
+
+
+def test_a_name_in_the_title_alone_is_shown_there() -> None:
+    documents = [one for one in chained() if one.document.id != "varnholt"]
+    documents.append(told("varnholt", "She came into the world at Dunlisk.", NAMES, title="Ilka Varnholt"))
+    steps = next(one.path.steps for one in ask(documents, k=3).chunks if one.chunk.document_id == "varnholt")
+    assert [(step.kind, step.text, step.field) for step in steps[-2:]] == [
+        ("entity", "Ilka Varnholt", "title"),
+        ("sentence", "She came into the world at Dunlisk.", "text"),
+    ]
+
+
 def test_a_long_document_does_not_fill_the_ranking() -> None:
     siblings = "\n".join(f"The Grey Pellin had sail number {at}." for at in range(30))
     documents = [
@@ -164,6 +210,7 @@ def test_a_filter_is_as_if_only_those_documents_existed(method: MethodName) -> N
     found = ask(chained(), method=method, k=9, where={"topic": "v"})
     assert ids(found) == ["varnholt"]
     assert all(step.document_id in {None, "varnholt"} for step in found.chunks[0].path.steps)
+    assert {cue.entity_key for cue in found.cues} <= {"ilka varnholt"}
     assert ask(chained(), method=method, where={"topic": "?"}).reason == "no document passes the filter"
 
 

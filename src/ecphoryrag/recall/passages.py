@@ -64,9 +64,7 @@ class Passage:
         return self._places.get(key, ())
 
     def sentence_at(self, place: Place) -> Place | None:
-        """The sentence that holds the place; the title if it stands there."""
-        if place.field == "title":
-            return Place(self.stored.title, 0, len(self.stored.title), "title")
+        """The sentence that holds this place of the text."""
         for sentence in self.sentences:
             if sentence.start <= place.start < sentence.end:
                 return Place(sentence.text, sentence.start, sentence.end)

@@ -75,7 +75,8 @@ def _find(
 ) -> Found:
     settings = request.settings
     asked = ask(question, view, cache.index(view.snapshot, settings.flat), positions, encode)
-    like = likeness(asked, settings.flat.dense_share)
+    shares = settings.ecphory.dense_share if request.method == "ecphory" else settings.flat.dense_share
+    like = likeness(asked, shares.of(encode.encoder.identity.name))
     if request.method == "paper":
         return by_paper(asked, like, view, encode.encoder, request)
     if request.method != "ecphory":

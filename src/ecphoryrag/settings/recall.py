@@ -11,6 +11,28 @@ from ecphoryrag.settings.base import Count, Group, Share, Weight
 MethodName = Literal["ecphory", "paper", "dense", "bm25", "hybrid"]
 
 
+class DenseShares(Group):
+    """Share of the vectors in the likeness of a chunk to the question, by encoder; the rest is BM25."""
+
+    static: Share = 0.4
+    """Token vectors know less than words do; flat from .2 to .4."""
+    minilm: Share = 0.6
+    """The best of the plain ranking `hybrid`."""
+    other: Share = 0.5
+    """Of an encoder that nothing was measured for."""
+
+    def of(self, encoder: str) -> float:
+        """The share for the encoder of this name."""
+        return {"static": self.static, "minilm": self.minilm}.get(encoder, self.other)
+
+
+class SeedShares(DenseShares):
+    """The same for `ecphory`."""
+
+    minilm: Share = 0.8
+    """As seeds, meanings lead further than words, which the walk and the chains bring in again (.6 loses .003)."""
+
+
 class AboutSettings(Group):
     """How many parts more an entity passes to a chunk that is about it than to one that mentions it (1 part)."""
 
@@ -48,6 +70,8 @@ class EcphorySettings(Group):
     """Share of activation that walks on; the rest returns to the cues. At .5 recall@5 falls by .01 to .03."""
     steps: NonNegativeInt = 12
     """Steps of the walk: .8 to the twelfth is 7 %, too little to change an order that is cut at ten."""
+    dense_share: SeedShares = SeedShares()
+    """Of the likeness by which chunks are seeded and held to the question."""
     seeds: Count = 50
     """Chunks that are given activation at the start."""
     sharpness: Weight = 40.0
@@ -103,10 +127,10 @@ class PaperSettings(Group):
 
 
 class FlatSettings(Group):
-    """The methods `dense`, `bm25` and `hybrid`; `ecphory` takes its likeness to the question from the same."""
+    """The methods `dense`, `bm25` and `hybrid`; `ecphory` takes its words and vectors from the same."""
 
-    dense_share: Share = 0.4
-    """Share of the vectors in `hybrid`; the rest is BM25. Flat from .2 to .4 with static vectors."""
+    dense_share: DenseShares = DenseShares()
+    """Of the method `hybrid`."""
     title_weight: Weight = 3.0
     """A word in the title counts as this many in the text (BM25F)."""
     k1: Weight = 1.2
