@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ecphoryrag.models.names import NamesExtractor
@@ -200,3 +202,23 @@ def test_mentions_stand_in_order_and_each_place_once() -> None:
     mentions = extract("The University of Chicago is in Chicago. It is the University of Chicago.", title="X").mentions
     places = [(one.field != "title", one.start, one.end) for one in mentions]
     assert places == sorted(set(places))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("A ", '"', "' ", "known as ", "Foo (", "a.b", "_", "((", "1 ", "May 1 ", "北京", "กข", "(AB) ", "`", "/a"),
+        *("Foo is ", "x" * 50, "\u0301", "Der Bau ", "«", "born Foo ", "a1", "서울은 "),
+    ],
+)
+def test_time_grows_in_proportion_to_the_length_of_a_chunk(piece: str) -> None:
+    def seconds(count: int) -> float:
+        text = "Foo " + piece * count + "   " * count + "was here."
+        started = time.process_time()
+        extract(text)
+        return time.process_time() - started
+
+    count = 6_000 // len(piece)
+    seconds(count)
+    # Quadratic work would take 16 times as long for 4 times the text; the best of two keeps noise out.
+    assert min(seconds(4 * count) for _ in range(2)) < 9 * min(seconds(count) for _ in range(2)) + 0.02

@@ -41,10 +41,10 @@ _TITLE, _TEXT = range(2)
 _Occurrence = tuple[tuple[int, int, int], tuple[str, str]]
 _PASSING, _REPEATED, _ABOUT = 2, 4, 5
 _DEFINES = re.compile(
-    r"[\"”'’»]?\s*(?:\([^()]*\))?,?\s*(?:is|was|are|were|refers|means|ist|war|sind|est|sont|es|era|è|é|foi)\b"
+    r"[\"”’'»]?\s*+(?:\([^()]*\))?+,?\s*+(?:is|was|are|were|refers|means|ist|war|sind|est|sont|es|era|è|é|foi)\b"
 )
 _NUMBERING = re.compile(r"\s*(?:(?:\d+\.)*\d+[.)]?|[IVX]+\.|[A-Za-z][.)])\s+")
-_LINKED_BY = re.compile(r"\s*(?:\([^()]*\))?\s*(?:is|are|was|were|refers?|means)\b")
+_LINKED_BY = re.compile(r"\s*+(?:\([^()]*\)\s*+)?+(?:is|are|was|were|refers?|means)\b")
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ def _add_subject(names: _Names, chunk: Chunk, first: Sentence, manner: Manner) -
     spans = [span for span in map(_determined(first.text, manner), find_subjects(first.text)) if span is not None]
     if not spans:
         return []
-    others = also_known(first.text, max(span.end for span in spans), len(first.text))
+    others = also_known(first.text, max(span.end for span in spans))
     keys = []
     offset = chunk.start + first.start
     for span in (*spans, *others):

@@ -28,7 +28,7 @@ _INNER_NAME = re.compile(
 )
 _MASK = "\x00"
 _QUOTES = "\"“”„«»`'‘’"
-_QUOTED = re.compile(r"(?:``|''|[\"“„«])\s*(?P<inside>[^\"“”„«»`]{1,120}?)\s*(?:''|[\"”“»])")
+_QUOTED = re.compile(r"(?:``|''|[\"“„«])\s*+(?P<inside>[^\"“”„«»`]{1,120}?)\s{0,3}(?:''|[\"”“»])")
 _SUFFIX = re.compile(r",\s*(?:Jr|Sr|Inc|Ltd|LLC|Co|Esq|[IVX]+)\b\.?")
 _OR = re.compile(r",?\s+or\s+(?:the\s+|simply\s+)?")
 
@@ -58,6 +58,13 @@ def _name_run() -> str:
 def _title_after_comma() -> re.Pattern[str]:
     """``, 1st Baronet``, ``, Countess of Blois``, ``, Illinois``: a capitalised phrase up to the end of the head."""
     return re.compile(f",\\s+{_name_run()}(?=\\s*(?:,|$|{_MASK}))")
+
+
+def main_verb(sentence: str, start: int) -> int:
+    """Position of the first common verb after ``start`` and outside brackets; the end of the sentence without one."""
+    masked = _BRACKET.sub(lambda match: _MASK * len(match[0]), sentence[: start + _HEAD_CHARACTERS])
+    verb = _find_verb(masked, start)
+    return verb if verb >= 0 else len(sentence)
 
 
 def find_subjects(sentence: str) -> list[Span]:

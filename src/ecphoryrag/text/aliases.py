@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from ecphoryrag.text.about import main_verb
 from ecphoryrag.text.keys import name_key, normal_words
 from ecphoryrag.text.names import Span
 from ecphoryrag.text.scripts import marks, uppers
@@ -20,14 +21,16 @@ _FIRMS = word_set(
     "inc ltd limited corp corporation llc plc gmbh ag sa s.a co company srl s.r.l spa s.p.a kg bv nv oy ab as a/s pty"
 )
 _LONGEST_PERSON = 6
-_ACTS = word_set(
-    "known credited billed released published nicknamed called abbreviated titled translated performing recording"
-    " writing wrestling referred"
-)
+_ACTS_AS = word_set("credited billed released published translated performing recording writing wrestling referred")
+"""A name follows these only behind ``as``, ``to as`` or ``under``."""
+_ACTS = word_set("known nicknamed called abbreviated titled")
 _NOUNS = word_set("name names title titles pseudonym nickname moniker acronym alias aka née né born")
 _BIRTH = frozenset(("né", "née", "born"))
 """A family name alone, or a nationality (``Australian-born British``), is no other name of the person."""
-_NAMING_WORDS = _ACTS | _NOUNS | {"a.k.a."}
+_AFTER_VERB = frozenset(("known", "nicknamed"))
+"""Behind the verb of its sentence only these still speak of the subject (``is a wrestler best known as Foo``)."""
+_NAMING_WORDS = _ACTS | _ACTS_AS | _NOUNS | {"a.k.a."}
+_AS = re.compile(r"\b(?:as|under)\b")
 _NAMING = re.compile(r"[^\W\d_]+|a\.k\.a\.")
 _NAME_NOUN = r"(?:[a-z]+[ -])?(?:[a-z]+[ -])?(?:names?|titles?|pseudonym|nickname|moniker|acronym|alias)"
 _LEADS_TO_NAME = (
@@ -48,12 +51,19 @@ def _also_known() -> re.Pattern[str]:
     return re.compile(f"{_LEADS_TO_NAME}(?:the\\s+)?(?:{quoted}|(?P<run>{run}))")
 
 
-def also_known(sentence: str, after: int, before: int) -> list[Span]:
-    """Names that the sentence says its subject is known by, between two positions (``better known as ...``)."""
+def also_known(sentence: str, after: int) -> list[Span]:
+    """Names that the sentence says its subject, which ends at ``after``, is known by (``better known as ...``)."""
     found = []
-    for word in _NAMING.finditer(sentence, after, before):
-        match = _also_known().match(sentence, word.end(), before) if word[0] in _NAMING_WORDS else None
+    verb = -1
+    for word in _NAMING.finditer(sentence, after):
+        match = _also_known().match(sentence, word.end()) if word[0] in _NAMING_WORDS else None
         if match is None:
+            continue
+        if verb < 0:
+            verb = main_verb(sentence, after)
+        if word.start() > verb and word[0] not in _AFTER_VERB:
+            continue
+        if word[0] in _ACTS_AS and not _AS.search(sentence, word.end(), match.start("run")):
             continue
         group = "quoted" if match["quoted"] else "run"
         start, end = match.span(group)
@@ -107,7 +117,7 @@ def _is_person(sentence: str, span: Span) -> bool:
 
 
 _ASIDE = re.compile(r"[\"”'’]?(?:\s*,[^,()]{1,60}(?=[,(]))?,?")
-_INITIAL = re.compile(r"(?<=\w)\s[^\W\d_]\.?\s")
+_INITIAL = re.compile(r"(?<=\w)\s[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω]\.?\s")
 
 
 def placed(sentence: str, span: Span) -> list[str]:
@@ -134,7 +144,7 @@ def _placed() -> re.Pattern[str]:
     word = f"[{uppers()}][\\w{marks()}'’.-]*"
     run = f"{word}(?:(?:\\s+(?:of|the|and|de))*\\s+{word})*"
     return re.compile(
-        r"\s*(?:\([^()]*\))?\s*(?:is|was|are|were)\s+(?:a|an|the|one)\s[^.;]{3,120}?\s(?:in|of)\s+(?:the\s+)?"
+        r"\s*+(?:\([^()]*\)\s*+)?+(?:is|was|are|were)\s+(?:a|an|the|one)\s[^.;]{3,120}?\s(?:in|of)\s+(?:the\s+)?"
         rf"(?P<places>{run}(?:,\s+(?:the\s+)?{run}){{0,4}})"
     )
 
@@ -143,7 +153,7 @@ def _placed() -> re.Pattern[str]:
 def _office() -> re.Pattern[str]:
     word = f"[{uppers()}][\\w{marks()}'’.-]*"
     return re.compile(
-        r"\s*(?:\([^()]*\))\s*(?:,|(?:is|was)(?:\s+the)?)\s+"
+        r"\s*+\([^()]*\)\s*+(?:,|(?:is|was)(?:\s+the)?)\s+"
         rf"(?P<office>(?:{word}\s+)+of\s+(?:the\s+)?{word}(?:[\s-]+(?:and\s+)?{word})*)"
     )
 

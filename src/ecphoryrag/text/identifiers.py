@@ -32,7 +32,7 @@ _ODD = re.compile(
 )
 """What no plain word has inside; it begins with a set, which the engine skips to."""
 _SPACE = re.compile(r"\s")
-_LONGEST_TOKEN = 2000
+_LONGEST_TOKEN = 500
 """A longer stretch without spaces is not an identifier but data, such as an encoded image."""
 _DOTTED_PLAIN = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]?|[a-z]+\.[A-Z][a-z]+|(?:e\.g|i\.e|p\.m|a\.m)")
 

@@ -9,12 +9,12 @@ from ecphoryrag.text.names import Span
 _LONGEST = 80
 _WORDS = 10
 _PAIRS = re.compile(
-    rf"[“„«]\s*(?P<a>[^“”„«»\n]{{1,{_LONGEST}}}?)\s*[”“»]"
-    rf"|\"\s*(?P<b>[^\"\n]{{1,{_LONGEST}}}?)\s*\""
-    rf"|``\s*(?P<c>[^`'\n]{{1,{_LONGEST}}}?)\s*''"
-    rf"|[《〈]\s*(?P<title>[^《》〈〉\n]{{1,{_LONGEST}}}?)\s*[》〉]"
-    rf"|「\s*(?P<d>[^「」\n]{{1,{_LONGEST}}}?)\s*」|『\s*(?P<e>[^『』\n]{{1,{_LONGEST}}}?)\s*』"
-    rf"|(?<!\w)‘\s*(?P<f>[^‘’\n]{{1,{_LONGEST}}}?)\s*’(?!\w)"
+    rf"[“„«](?P<a>[^“”„«»\n]{{1,{_LONGEST}}})[”“»]"
+    rf"|\"(?P<b>[^\"\n]{{1,{_LONGEST}}})\""
+    rf"|``(?P<c>[^`'\n]{{1,{_LONGEST}}})''"
+    rf"|[《〈](?P<title>[^《》〈〉\n]{{1,{_LONGEST}}})[》〉]"
+    rf"|「(?P<d>[^「」\n]{{1,{_LONGEST}}})」|『(?P<e>[^『』\n]{{1,{_LONGEST}}})』"
+    rf"|(?<!\w)‘(?P<f>[^‘’\n]{{1,{_LONGEST}}})’(?!\w)"
     rf"|(?<!\w)`(?P<code>[^`\n]{{1,{_LONGEST}}}?)`"
 )
 _OPENERS = re.compile('["“„«`《〈「『‘]')
@@ -34,9 +34,9 @@ def find_quoted(text: str, offset: int = 0) -> list[Span]:
     for match in _PAIRS.finditer(text):
         group = match.lastgroup or "a"
         start, end = match.span(group)
-        while end > start and text[end - 1] in _EDGE:
+        while end > start and (text[end - 1] in _EDGE or text[end - 1].isspace()):
             end -= 1
-        while start < end and text[start] in _EDGE:
+        while start < end and (text[start] in _EDGE or text[start].isspace()):
             start += 1
         if start == end:
             continue
