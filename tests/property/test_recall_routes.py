@@ -17,12 +17,14 @@ from ecphoryrag.recall.spread import Activation, spread
 DAMPING = 0.8
 
 
-def traced(mentioned: np.ndarray, seeds: Activation, cues: tuple[int, ...]) -> tuple[Trace, Graph]:
+def traced(
+    mentioned: np.ndarray, seeds: Activation, cues: tuple[int, ...] = (), about: sp.csr_array | None = None
+) -> tuple[Trace, Graph]:
     n, m = mentioned.shape
     known = graph(
         Facts(
             mentioned=sp.csr_array(mentioned.astype(np.float64)),
-            about=sp.csr_array((n, m)),
+            about=sp.csr_array((n, m)) if about is None else about,
             documents=np.arange(n, dtype=np.int32),
             rarity=np.ones(m),
             frequency=np.ones(m, np.int64),
@@ -70,11 +72,14 @@ def test_a_route_is_a_way_without_circles(seed: int, n: int, m: int, cued: int) 
 
 
 def test_what_comes_back_to_a_chunk_is_no_reason_for_it() -> None:
-    """One chunk has all the seeds and a name of its own: what that name returns came from the chunk."""
-    trace, known = traced(np.array([[1, 1], [0, 1]]), Activation(np.array([1.0, 0.0]), np.zeros(2)), ())
+    """The first chunk has nearly all the seeds and is what the name is about: the name returns what it was given."""
+    mentioned = np.array([[1], [1]])
+    trace, known = traced(
+        mentioned, Activation(np.array([0.95, 0.05]), np.zeros(1)), about=sp.csr_array(np.array([[16.0], [0.0]]))
+    )
     assert route(0, trace, known, 0.8) == Route("direct", (Station("chunk", 0),))
     assert route(1, trace, known, 0.8) == Route(
-        "spread", (Station("chunk", 0), Station("entity", 1), Station("chunk", 1))
+        "spread", (Station("chunk", 0), Station("entity", 0), Station("chunk", 1))
     )
 
 

@@ -26,15 +26,16 @@ def apart(scores: Scores, documents: NDArray[np.int32], discount: float) -> Scor
 
     ``documents`` (n,) is ascending: the chunks of a document stand together.
     """
-    if len(documents) < 2 or not (documents[1:] == documents[:-1]).any():
+    same = documents[1:] == documents[:-1]
+    at = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    if not len(at):
         return scores
-    order = np.lexsort((-scores, documents))  # documents stay where they are; within each the best comes first
-    place = np.arange(len(scores))
-    first = np.concatenate(([0], np.flatnonzero(np.diff(documents)) + 1))
-    before = place - np.repeat(first, np.diff(np.append(first, len(scores))))
-    less = np.empty(len(scores))
-    less[order] = discount * before
-    return np.asarray(scores - less, np.float64)
+    order = at[np.lexsort((-scores[at], documents[at]))]  # documents stay together; in each the best comes first
+    starts = np.flatnonzero(np.insert(np.diff(documents[order]) != 0, 0, True))
+    before = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    lessened = scores.copy()
+    lessened[order] -= discount * before
+    return lessened
 
 
 def log_activation(chunks: Scores, floor: float) -> Scores:
