@@ -40,7 +40,7 @@ def chunk_document(document: Document, settings: ChunkSettings) -> tuple[Chunk, 
     Each holds at most ``settings.budget`` tokens by ``count_tokens``. A document within the budget is one chunk. A
     chunk that had to end for the budget is overlapped by the next in whole sentences; one that ends before a heading
     is not. A sentence beyond the budget is cut between words, or between letters if it has no spaces. A chunk stands
-    under the headings that all its sentences share, and is never a heading alone if the document has other text.
+    under the headings that all its sentences share, and is no heading alone if text can go with it.
     """
     budget, overlap = settings.budget, min(settings.overlap, (settings.budget - 1) // 2)
     units = list(_units(document, budget))
@@ -145,12 +145,21 @@ def _pack(units: list[_Unit], budget: int, overlap: int) -> list[tuple[int, int]
             size = sum(one.tokens for one in units[first:at])
         size += unit.tokens
     if packed and all(unit.heading for unit in units[fresh:]):
-        # Headings at the very end, with no text below them: they go with the text above.
-        above = packed[-1] if sum(one.tokens for one in units[packed[-1][0] :]) <= budget else (fresh - 1, fresh)
-        if sum(one.tokens for one in units[above[0] :]) <= budget:
-            first = above[0]
-            packed = packed[:-1] if above == packed[-1] else packed
+        return _with_text(units, packed, budget)
     return [*packed, (first, len(units))]
+
+
+def _with_text(units: list[_Unit], packed: list[tuple[int, int]], budget: int) -> list[tuple[int, int]]:
+    """The chunks with the headings at the very end, which have no text below them, put to the text above if it fits."""
+    first, last = packed[-1]
+    if sum(unit.tokens for unit in units[first:]) <= budget:
+        return [*packed[:-1], (first, len(units))]
+    # The last sentence above goes over to them, unless its chunk has no other of its own.
+    own = packed[-2][1] if len(packed) > 1 else 0
+    others = any(not unit.heading for unit in units[own : last - 1])
+    if others and not units[last - 2].heading and sum(unit.tokens for unit in units[last - 1 :]) <= budget:
+        return [*packed[:-1], (first, last - 1), (last - 1, len(units))]
+    return [*packed, (last, len(units))]
 
 
 def _overlapped(units: list[_Unit], span: tuple[int, int, int], room: int) -> int:
