@@ -63,10 +63,10 @@ def test_chunks_end_at_headings_and_carry_the_path_they_stand_under() -> None:
 
 
 def test_a_heading_at_the_end_of_a_full_chunk_goes_with_the_text_below_it() -> None:
-    document = markdown(f"{LINES[0]}\n\n# Head\n\n{' '.join(LINES[1:])}")
-    chunks = chunk_document(document, ChunkSettings(budget=count_tokens(LINES[0]) + 6, overlap=0))
-    assert chunks[1].text.startswith("# Head")
-    assert "Sentence" in chunks[1].text
+    long = "This one sentence alone " + "goes on and on " * 10 + "to its end."
+    document = markdown(f"So short.\n\n# Head\n\n{long}")
+    chunks = chunk_document(document, ChunkSettings(budget=count_tokens(long) + 3, overlap=0))
+    assert [chunk.text for chunk in chunks] == ["So short.", f"# Head\n\n{long}"]
 
 
 def test_a_heading_at_the_very_end_goes_with_the_text_above_it() -> None:
