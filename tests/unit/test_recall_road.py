@@ -252,6 +252,12 @@ def test_without_vectors_names_still_lead_on() -> None:
     assert set(ids(ask(chained(NoEncoder()), encoder=NoEncoder()))) == {"pellin", "varnholt"}
 
 
+def test_of_a_pasted_page_the_rarest_terms_are_asked_for() -> None:
+    crowd = [told(f"crowd{at}", " ".join(f"word{n}" for n in range(300)), []) for at in range(3)]
+    page = " ".join(f"word{n}" for n in range(300)) + " Dunlisk"
+    assert ids(ask([*crowd, *chained()], page, method="bm25", k=4))[-1] == "varnholt"
+
+
 def test_paper_returns_its_entities_and_as_many_chunks_as_asked() -> None:
     settings = RecallSettings(paper=PaperSettings(k_initial=2, k_final=3, context_chunks=4))
     assert RecallRequest.of(settings, method="paper").k == 4

@@ -12,6 +12,9 @@ from ecphoryrag.ports import Encoder, View
 from ecphoryrag.recall.flat import Scores, bm25_scores, dense_scores, hybrid_scores
 from ecphoryrag.recall.lexical import LexicalIndex, term_columns, term_weights
 
+MOST_TERMS = 128
+"""Of a question that long, as of a pasted page, the rarest terms are asked for: each takes 8 bytes a chunk."""
+
 
 class Meter:
     """Encodes queries, and adds up what that costs."""
@@ -62,12 +65,19 @@ class Likeness:
 def ask(question: str, view: View, index: LexicalIndex, positions: NDArray[np.int64], encode: Meter) -> Asked:
     """Meet the question with the chunks at these positions of the view's snapshot."""
     snapshot = view.snapshot
-    columns = term_columns(view.terms(question), snapshot.terms)
+    columns = _rarest(term_columns(view.terms(question), snapshot.terms), index.frequency)
     weights, vectors = term_weights(index, columns), snapshot.vectors
     whole = len(positions) == snapshot.chunk_count
     if not whole:
         weights, vectors = weights[:, positions], vectors[positions]
     return Asked(question, encode([question])[0], weights, index.most[columns], vectors, positions, whole)
+
+
+def _rarest(columns: NDArray[np.int64], frequency: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most ``MOST_TERMS`` of the columns, in their order."""
+    if len(columns) <= MOST_TERMS:
+        return columns
+    return columns[np.sort(np.argsort(frequency[columns], kind="stable")[:MOST_TERMS])]
 
 
 def likeness(asked: Asked, dense_share: float) -> Likeness:
