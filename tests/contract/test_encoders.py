@@ -18,8 +18,8 @@ MAKERS: dict[str, Callable[[], Encoder]] = {
     "hash": HashEncoder,
 }
 BATCH_TOLERANCE = 1e-5
-"""How far a vector may move with what else is in the batch: the rounding of float32. Measured: 0 for all but minilm,
-3e-7 for that."""
+"""How far a vector may move with what else is in the batch: the rounding of float32. Measured: 0 for all,
+on 60 texts for minilm, whose quantisation is by batch."""
 TEXTS = [
     "The lighthouse was built in 1871.",
     "Lighthouses warn ships.",
