@@ -29,6 +29,7 @@ def random_case(seed: int, n: int, m: int) -> Case:
         vectors=np.zeros((n, 0), np.float32),
         positions=np.arange(n),
         whole=True,
+        held_by=len,
     )
     walkable = Walkable(
         entities_of=sp.csr_array(links.astype(np.float64)),

@@ -32,7 +32,7 @@ def traced(
     )
     active = spread(seeds, known.to_entity, known.to_chunk, damping=DAMPING, steps=12)
     nothing = Chains(np.zeros(n), np.full(n, -1, np.int64), np.full(n, -1, np.int64))
-    found = tuple(FoundCue(at, at + 1, (entity,)) for at, entity in enumerate(cues))
+    found = tuple(FoundCue(at, at + 1, (entity,), 1) for at, entity in enumerate(cues))
     weights = tuple(1 / len(cues) for _ in cues)
     trace = Trace(found, weights, DAMPING, seeds, active, known.to_chunk, nothing, active.chunks, active.chunks)
     return trace, known

@@ -108,6 +108,18 @@ def test_the_longest_name_is_the_cue() -> None:
     assert [cue.entity_key for cue in ask(documents, "who built Old Town Hall?").cues] == ["old town hall"]
 
 
+def test_a_word_of_many_texts_tells_little_even_if_it_names_few_things() -> None:
+    """ "Built" is a film of one document, and a word of many."""
+    documents = [
+        told("built", "Built is a film about a bridge.", ["Built"]),
+        told("pellin", "Grey Pellin is a ship.", ["Grey Pellin"]),
+        *(told(f"d{number}", f"Mole {number} was built of stone.", [f"Mole {number}"]) for number in range(20)),
+    ]
+    assert [cue.text for cue in ask(documents, "Who built the Grey Pellin?").cues] == ["Grey Pellin"]
+    named = {cue.text: cue.weight for cue in ask(documents, "Who made Built and the Grey Pellin?").cues}
+    assert named["Built"] < named["Grey Pellin"] / 2
+
+
 def test_a_common_word_is_a_cue_only_if_written_as_a_name() -> None:
     documents = [told(f"d{at}", f"Harvest number {at}.", ["Harvest"]) for at in range(9)]
     assert ask(documents, "Which harvest came first?").cues == ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ecphoryrag.recall.flat import Scores
 from ecphoryrag.recall.rank import best
@@ -23,9 +23,9 @@ def chunk_seeds(likeness: Scores, count: int, sharpness: float) -> Scores:
     return seeds
 
 
-def cue_weights(cues: Sequence[Sequence[int]], rarity: NDArray[np.float64]) -> list[float]:
-    """Weight of each cue, by the rarity of its entity, the first of each; they sum to 1."""
-    weights = [float(rarity[entities[0]]) for entities in cues]
+def cue_weights(frequencies: Sequence[int], documents: int) -> list[float]:
+    """Weight of each cue, by its rarity: log(1 + documents of the store / its frequency); they sum to 1."""
+    weights = [math.log1p(documents / frequency) for frequency in frequencies]
     total = sum(weights)
     return [weight / total for weight in weights]
 

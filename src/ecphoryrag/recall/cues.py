@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,9 @@ class FoundCue:
     start: int
     end: int
     entities: tuple[int, ...]
+    frequency: int
+    """Documents that mention the entity, or chunks that hold the rarest of its words, whichever are more: "built" is
+    the name of few things and a word of many texts, and tells little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class CueRule:
     """Entity key to position."""
     frequency: NDArray[np.int64]
     """(m,) documents that mention the entity."""
+    held_by: Callable[[str], int]
+    """How many chunks hold the rarest word of a part of the question."""
     mentioned: NDArray[np.bool_]
     """(m,) whether any chunk that may be recalled mentions it."""
     common: float
@@ -52,11 +57,14 @@ def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32]) -> list[
             start, end = words[at].start, words[at + length - 1].end
             key = " ".join(word.norm for word in words[at : at + length])
             entity = rule.positions.get(key)
-            if entity is None or not rule.mentioned[entity] or not _tells(question, (start, end), key, rule):
+            if entity is None or not rule.mentioned[entity]:
+                continue
+            frequency = max(int(rule.frequency[entity]), rule.held_by(question[start:end]))
+            if not _tells(question, (start, end), key, common=frequency > rule.common):
                 continue
             taken[at : at + length] = [True] * length
             same = [other for other in aliases_of(entity, aliases) if rule.mentioned[other]]
-            found.append(FoundCue(start, end, (entity, *same)))
+            found.append(FoundCue(start, end, (entity, *same), frequency))
     return sorted(found, key=lambda cue: cue.start)
 
 
@@ -65,10 +73,10 @@ def aliases_of(entity: int, pairs: NDArray[np.int32]) -> list[int]:
     return [*pairs[pairs[:, 0] == entity, 1].tolist(), *pairs[pairs[:, 1] == entity, 0].tolist()]
 
 
-def _tells(question: str, span: tuple[int, int], key: str, rule: CueRule) -> bool:
+def _tells(question: str, span: tuple[int, int], key: str, *, common: bool) -> bool:
     """Whether these words are likely meant as the name. The question's first word is capital whatever it means."""
     start, end = span
     as_name = bool(question[:start].strip()) and any(sign.isupper() or sign.isdigit() for sign in question[start:end])
-    if " " not in key and rule.frequency[rule.positions[key]] > rule.common and not as_name:
+    if " " not in key and common and not as_name:
         return False
     return as_name or is_linkable(key)

@@ -46,12 +46,13 @@ def ecphory(asked: Asked, like: Likeness, snapshot: Snapshot, known: Graph, sett
     rule = CueRule(
         positions=snapshot.entity_positions,
         frequency=known.facts.frequency,
+        held_by=asked.held_by,
         mentioned=known.mentioned,
         common=max(CUE_COMMON_LEAST, settings.cue_common * len(snapshot.document_ids)),
     )
     cues = find_cues(asked.text, rule, snapshot.aliases)
     named = [cue.entities for cue in cues]
-    weights = cue_weights(named, known.facts.rarity)
+    weights = cue_weights([cue.frequency for cue in cues], len(snapshot.document_ids))
     on_chunks = chunk_seeds(like.hybrid, settings.seeds, settings.sharpness)
     seeds = join_seeds(on_chunks, named, weights, len(known.facts.rarity), settings.chunk_share)
     passed = to_chunk(known, like.hybrid, settings.sibling_sharpness)

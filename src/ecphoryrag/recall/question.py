@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +51,8 @@ class Asked:
     """(n,) where these chunks stand in the snapshot, ascending."""
     whole: bool
     """Whether these are all chunks of the snapshot."""
+    held_by: Callable[[str], int]
+    """How many chunks of the store hold the rarest term of a part of the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,12 @@ def ask(question: str, view: View, index: LexicalIndex, positions: NDArray[np.in
     whole = len(positions) == snapshot.chunk_count
     if not whole:
         weights, vectors = weights[:, positions], vectors[positions]
-    return Asked(question, encode([question])[0], weights, index.most[columns], vectors, positions, whole)
+
+    def held_by(part: str) -> int:
+        terms = term_columns(view.terms(part), snapshot.terms)
+        return int(index.frequency[terms].min()) if len(terms) else 0
+
+    return Asked(question, encode([question])[0], weights, index.most[columns], vectors, positions, whole, held_by)
 
 
 def _rarest(columns: NDArray[np.int64], frequency: NDArray[np.int64]) -> NDArray[np.int64]:
