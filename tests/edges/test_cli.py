@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,13 @@ def test_add_counts_and_names_what_failed_and_what_was_left_out(ecphory: Ecphory
     assert ran.code == ExitCode.OK
     assert "no names found: a.txt, chunk 0\n" in ran.out
     assert "0 added, 1 updated, 0 unchanged" in ran.out
+
+
+def test_chunks_without_names_are_one_line_a_document(ecphory: Ecphory) -> None:
+    ran = ecphory("add", "-", stdin=("?! " * 2000 + "Ada Lovelace. " + "?! " * 2000).encode())
+    told = [line for line in ran.out.splitlines() if line.startswith("no names found: ")]
+    assert len(told) == 1
+    assert re.search(r", chunks 0-\d+, \d+-\d+$", told[0])
 
 
 def test_add_as_json_is_the_report(ecphory: Ecphory) -> None:

@@ -99,6 +99,14 @@ def test_the_title_is_a_first_heading_of_level_one_or_the_front_matters(text: st
     assert markdown_document("d", text, "d.md").title == title
 
 
+@pytest.mark.parametrize("form", ["# {}\n\ntext", "{}\n===\n\ntext"])
+def test_a_heading_as_long_as_a_text_is_text(form: str) -> None:
+    longest = markdown_document("d", form.format("x" * 1000), "d.md")
+    assert (len(longest.title), len(longest.headings)) == (1000, 1)
+    longer = markdown_document("d", form.format("x" * 1001), "d.md")
+    assert (longer.title, longer.headings) == ("", ())
+
+
 def test_front_matter_is_metadata_and_no_text() -> None:
     text = "---\nlang: de\nyear: 1999\ndone: true\nquoted: \"5\"\nsingle: 'it: is'\n# comment\ntags:\n  - a b\n  - 2\n"
     text += "flow: [red, 3]\nempty:\nurl: https://x.org/a#b\n---\n# T\n"

@@ -65,7 +65,7 @@ BAD_LINES = [
     ('{"text": "x", "m": [-Infinity]}', '"m" is -inf'),
     ('{"text": "x", "m": 1e999}', '"m" is inf'),
     ('{"text": "x", "m": 1' + "0" * 30 + "}", '"m" is an integer of more than 64 bits'),
-    ('{"text": "x", "m": 1' + "0" * 5000 + "}", "not usable JSON"),
+    ('{"text": "x", "m": 1' + "0" * 5000 + "}", "a number of thousands of digits; write it as a string"),
     ('{"text": "a\\ud800"}', "half of a surrogate pair at offset 1"),
     ('{"text": "x", "m": {"\\udc00": 1}}', "surrogate"),
     ('{"text": "a\\u0000"}', "NUL character at offset 1"),
@@ -73,6 +73,8 @@ BAD_LINES = [
     ('{"text": "x", "m": ' + "[" * 100_000, "nested too deeply"),
     (b'{"text": "caf\xe9"}', "not valid UTF-8"),
     ('{"text": "x", "id": "' + "i" * 5000 + '"}', "the id has 5000 characters"),
+    ('{"text": "x", "title": "' + "t" * 1001 + '"}', "the title has 1001 characters"),
+    ('{"text": "x', "not valid JSON: Unterminated string starting at column 10"),
 ]
 
 
@@ -207,6 +209,7 @@ def test_python_items_that_cannot_be_taken_are_named() -> None:
         {1: 2},
         Document("d", "yes", headings=(heading,)),
         Document("", ""),
+        Document("h", "x" * 1001, headings=(Heading(1, "x" * 1001, 0, 1001),)),
     ]
     failures = list(load_items(wrong))  # type: ignore[arg-type] # what a caller without a type checker may pass
     assert [failure.source for failure in failures if isinstance(failure, Failure)] == [
@@ -215,6 +218,7 @@ def test_python_items_that_cannot_be_taken_are_named() -> None:
         "item 3",
         "d",
         "item 5",
+        "h",
     ]
 
 

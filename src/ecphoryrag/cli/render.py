@@ -35,8 +35,12 @@ def show_report(screen: Screen, report: AddReport) -> None:
         screen.line(f"left out: {one_line(left.source)}: {one_line(left.reason)}", FAINT)
     for failure in report.failed:
         screen.line(f"failed: {one_line(failure.source)}: {one_line(failure.reason)}", WRONG)
+    empty: dict[str, list[int]] = {}
     for document, ordinal in report.empty_chunks:
-        screen.line(f"no names found: {one_line(document)}, chunk {ordinal}", FAINT)
+        empty.setdefault(document, []).append(ordinal)
+    for document, ordinals in empty.items():
+        word = "chunk" if len(ordinals) == 1 else "chunks"
+        screen.line(f"no names found: {one_line(document)}, {word} {_ranges(ordinals)}", FAINT)
     if report.interrupted:
         screen.line("Interrupted: what is counted below is kept; adding again goes on from there.", WRONG)
     counts = (
@@ -48,6 +52,17 @@ def show_report(screen: Screen, report: AddReport) -> None:
     )
     screen.line(", ".join(f"{count} {what}" for count, what in counts), HEAD)
     screen.line(f"{report.chunks} chunks, {report.mentions} mentions; {_spent(report.usage, report.seconds)}", FAINT)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Rising numbers with runs drawn together: ``0-388, 390``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
 
 
 def show_answer(screen: Screen, answer: Answer) -> None:

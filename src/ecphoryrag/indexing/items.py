@@ -14,6 +14,9 @@ MAX_NESTING = 64
 """Levels of lists and records in metadata: far more than data made by people has, far fewer than breaks a parser."""
 MAX_ID_CHARACTERS = 4096
 """The longest path of the common systems; a longer id is most likely a text in the wrong field."""
+MAX_TITLE_CHARACTERS = 1000
+"""Of a title and of a heading. Each is kept with every chunk of its text, so that one as long as the text would make
+the store grow with the square of it; the longest titles of papers and laws have some 500."""
 
 MAX_INTEGER_BITS = 63
 """The integers of SQLite and of most JSON readers, beside the sign."""
@@ -115,7 +118,17 @@ def _checked(document: Document) -> Document:
         raise InputError("the text is blank" if document.text else "the text is empty")
     if len(document.id) > MAX_ID_CHARACTERS:
         raise InputError(f"the id has {len(document.id)} characters; at most {MAX_ID_CHARACTERS} are allowed")
+    if len(document.title) > MAX_TITLE_CHARACTERS:
+        raise InputError(
+            f"the title has {len(document.title)} characters; at most {MAX_TITLE_CHARACTERS} are allowed; shorten it, "
+            "or put it at the beginning of the text"
+        )
     for heading in document.headings:
+        if len(heading.text) > MAX_TITLE_CHARACTERS:
+            raise InputError(
+                f"the heading at {heading.start} has {len(heading.text)} characters; at most {MAX_TITLE_CHARACTERS} "
+                "are allowed; leave it as text"
+            )
         if document.text[heading.start : heading.end] != heading.text or heading.start < 0 or heading.level < 1:
             raise InputError(
                 f"the heading {heading.text!r} does not stand at its offsets {heading.start}-{heading.end}"

@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ecphoryrag.errors import InputError
+from ecphoryrag.indexing.items import MAX_TITLE_CHARACTERS
 from ecphoryrag.indexing.records import json_or_text
 from ecphoryrag.types import Document, Heading, JsonValue
 
@@ -36,13 +37,14 @@ def markdown_document(id: str, text: str, source: str) -> Document:
 def headings(text: str) -> tuple[Heading, ...]:
     """The headings of CommonMark, ATX and setext, outside of quotes, lists and code, each exactly as it is written.
 
-    A setext heading of several lines is left as text: it is most often a paragraph above a rule.
+    A setext heading of several lines is left as text: it is most often a paragraph above a rule. So is one of more
+    than :data:`MAX_TITLE_CHARACTERS`, which names no section.
     """
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found = []
     for opening, content in _heading_tokens(text):
-        if opening.map is None or not content or "\n" in content:
+        if opening.map is None or not content or "\n" in content or len(content) > MAX_TITLE_CHARACTERS:
             continue
         number = opening.map[0]
         marks = _ATX.match(lines[number]) if opening.markup.startswith("#") else None

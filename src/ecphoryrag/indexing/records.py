@@ -21,11 +21,11 @@ def parse_json(text: str) -> object:
         return json.loads(text, object_pairs_hook=_record)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-        raise InputError(f"not valid JSON: {error.msg} at {place}") from error
+        raise InputError(f"not valid JSON: {error.msg.removesuffix(' at')} at {place}") from error
     except RecursionError as error:
         raise InputError("not usable JSON: nested too deeply") from error
     except ValueError as error:  # an integer of thousands of digits
-        raise InputError(f"not usable JSON: {error}") from error
+        raise InputError("not usable JSON: a number of thousands of digits; write it as a string") from error
 
 
 def json_documents(text: str, source: str) -> Iterator[Loaded]:
