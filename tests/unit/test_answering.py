@@ -10,8 +10,10 @@ import pytest
 
 from ecphoryrag.answering import answer
 from ecphoryrag.answering.check import Problem, Reply, check_reply
+from ecphoryrag.answering.run import CORRECTION_TOKENS
 from ecphoryrag.errors import GenerationError, ModelNotAvailable, PromptTooLong
 from ecphoryrag.models.fakes import ScriptedGenerator
+from ecphoryrag.ports import JsonSchema
 from ecphoryrag.settings import AnsweringSettings
 from ecphoryrag.types import Generation, JsonValue, Message, Recall, Usage
 from tests.support.recalls import make_recall
@@ -210,3 +212,44 @@ def test_a_fault_that_is_not_the_models_is_not_hidden() -> None:
 def test_a_context_too_small_for_anything_is_an_error() -> None:
     with pytest.raises(PromptTooLong, match=r"answering\.local\.context"):
         answer(QUESTION, make_recall(QUESTION), ScriptedGenerator([], context_size=300), SETTINGS)
+
+
+class BreaksLater(ScriptedGenerator):
+    """Gives its replies, then raises."""
+
+    def __init__(self, replies: Sequence[str], error: Exception) -> None:
+        super().__init__(replies)
+        self._left, self._error = len(replies), error
+
+    def generate(self, messages: Sequence[Message], schema: JsonSchema | None, max_tokens: int) -> Generation:
+        if not self._left:
+            raise self._error
+        self._left -= 1
+        return super().generate(messages, schema, max_tokens)
+
+
+def test_a_model_that_fails_at_the_second_attempt_has_still_cost_the_first() -> None:
+    recall = make_recall(QUESTION)
+    given = answer(QUESTION, recall, BreaksLater(["{"], GenerationError("it broke")), SETTINGS)
+    assert given.text is None
+    assert given.reason == "the language model gave no answer: it broke"
+    assert (given.usage.calls, given.usage.output_tokens) == (1, 1)
+    assert given.usage.input_tokens > 0
+    assert given.notes == ("asked again, since the reply is not valid JSON",)
+
+
+@pytest.mark.parametrize("cited", [list(range(100, 500)), [10**4000]])
+def test_a_wild_citation_leaves_room_for_the_second_attempt(cited: list[int]) -> None:
+    """What the model said is repeated to it in bounded words, whatever it said."""
+    bad = json.dumps({"reasoning": "", "answer": "x", "evidence": cited})
+    problem = check_reply(Generation(bad, "stop", Usage()), 2)
+    assert isinstance(problem, Problem)
+    assert len(problem.what.split()) < CORRECTION_TOKENS / 3
+    assert len(problem.what) < 200
+
+
+def test_replies_hold_only_what_can_be_shown_and_stored() -> None:
+    bad = r'{"reasoning": "a\ud800b\u001b[31m", "answer": "\ud83d\u001b[2JPorto\u0000", "evidence": [1]}'
+    taken = check_reply(Generation(bad, "stop", Usage()), 2)
+    assert isinstance(taken, Reply)
+    assert (taken.reasoning, taken.answer) == ("a b [31m", "[2JPorto")

@@ -25,9 +25,9 @@ NO_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The last reply that was checked, all that was spent, and what went wrong on the way."""
+    """The last reply that was checked or the model's failure, all that was spent, and what went wrong on the way."""
 
-    result: Reply | Problem
+    result: Reply | Problem | ModelError
     usage: Usage
     notes: tuple[str, ...]
 
@@ -53,7 +53,7 @@ def answer(question: str, recall: Recall, generator: Generator | None, settings:
     except PromptTooLong:
         raise
     except ModelError as error:
-        return replace(bare, reason=f"the language model gave no answer: {error}", model=generator.name)
+        return replace(bare, reason=_failed(error), model=generator.name)
     given = tuple(replace(piece.evidence, number=number) for number, piece in enumerate(fitted.pieces, 1))
     full = replace(
         bare,
@@ -62,12 +62,18 @@ def answer(question: str, recall: Recall, generator: Generator | None, settings:
         model=generator.name,
         notes=(*fitted.notes, *outcome.notes),
     )
-    if isinstance(outcome.result, Problem):
-        return replace(full, reason=f"the language model gave no usable answer: {outcome.result.what}")
+    if not isinstance(outcome.result, Reply):
+        return replace(full, reason=_failed(outcome.result))
     reply = outcome.result
     if reply.answer is None:
         return replace(full, reasoning=reply.reasoning, reason="the evidence does not say, according to the model")
     return replace(full, text=reply.answer, reasoning=reply.reasoning, cited=reply.cited)
+
+
+def _failed(why: Problem | ModelError) -> str:
+    if isinstance(why, ModelError):
+        return f"the language model gave no answer: {why}"
+    return f"the language model gave no usable answer: {why.what}"
 
 
 def evidence_limit(question: str, generator: Generator, settings: AnsweringSettings) -> int:
@@ -88,12 +94,18 @@ def evidence_limit(question: str, generator: Generator, settings: AnsweringSetti
 def _ask(question: str, fitted: Fitted, generator: Generator, settings: AnsweringSettings) -> _Outcome:
     """Ask, and ask once more if the reply cannot be used, saying why."""
     schema = reply_schema(len(fitted.pieces))
-    usage, notes = Usage(), []
+    usage = Usage()
+    notes: list[str] = []
     result: Reply | Problem = Problem("it was not asked")
     for attempt in range(ATTEMPTS):
         correction = result.what if attempt and isinstance(result, Problem) else None
         messages = build_prompt(question, fitted.pieces, fitted.links, correction)
-        generation = generator.generate(messages, schema, settings.answer_tokens)
+        try:
+            generation = generator.generate(messages, schema, settings.answer_tokens)
+        except PromptTooLong:
+            raise
+        except ModelError as error:
+            return _Outcome(error, usage, tuple(notes))
         usage += generation.usage
         result = check_reply(generation, len(fitted.pieces))
         if isinstance(result, Reply):
