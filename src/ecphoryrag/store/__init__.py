@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,4 +24,8 @@ def open_store(
     """
     from ecphoryrag.store.sqlite import SqliteStore  # noqa: PLC0415 - SQLite and numpy load when a store is opened
 
-    return SqliteStore(Path(path), encoder, extractor, create=create and not read_only, read_only=read_only)
+    path = Path(path)
+    with suppress(OSError):  # a path that cannot be looked at is refused where it is opened
+        if path.is_symlink():  # SQLite's log lies beside what it points to; so must the caches, for all its names
+            path = Path(os.path.realpath(path))
+    return SqliteStore(path, encoder, extractor, create=create and not read_only, read_only=read_only)

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ecphoryrag.errors import StoreDamaged
+
 HALF = np.dtype("<f2")
 """Vectors are kept as float16: half the bytes, and what is lost is far below what any ranking sees."""
 
@@ -19,9 +21,15 @@ def integers(rows: Iterable[Sequence[int]], width: int) -> NDArray[np.int64]:
 
 
 def positions_of(rows: NDArray[np.int64], ordered: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each of ``rows`` its position in ``ordered``, which holds them all."""
+    """For each of ``rows`` its position in ``ordered``. Raises StoreDamaged if one is not there."""
     ranks = np.argsort(ordered, kind="stable")
-    return np.asarray(ranks[np.searchsorted(ordered, rows, sorter=ranks)], np.int64)
+    at = np.searchsorted(ordered, rows, sorter=ranks)
+    if len(rows) and (not len(ordered) or int(at.max()) == len(ordered) or (ordered[ranks[at]] != rows).any()):
+        raise StoreDamaged(
+            "The store is damaged: rows that its tables refer to are missing; restore a copy, or index the documents "
+            "into a new store."
+        )
+    return np.asarray(ranks[at], np.int64)
 
 
 def unit_rows(half: NDArray[np.float16]) -> NDArray[np.float32]:

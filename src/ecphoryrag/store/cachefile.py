@@ -5,6 +5,7 @@ A file is used only if its stamp is the one asked for and its checksum holds; ot
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import itertools
 import json
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+
+from ecphoryrag.errors import StoreError
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -42,6 +45,23 @@ def write_cache(path: Path, stamp: str, arrays: Mapping[str, NDArray[Any]]) -> b
         with suppress(FileNotFoundError):
             temporary.unlink()
     return True
+
+
+def remove_cache(path: Path) -> None:
+    """Remove the file, and what killed writers left of it; one that is being written now will fail harmlessly.
+
+    Raises StoreError if it is there and cannot be removed, for it may hold what was to be forgotten.
+    """
+    for file in (path, *path.parent.glob(f"{glob.escape(path.name)}.*.tmp")):
+        if file.is_dir() and not file.is_symlink():
+            continue  # somebody else's: no cache of ours is a folder
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"The cache {file} cannot be removed ({error.strerror}), and may still hold what was forgotten: "
+                "remove it yourself."
+            ) from error
 
 
 def read_cache(path: Path, stamp: str) -> Arrays | None:

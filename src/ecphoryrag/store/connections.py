@@ -104,7 +104,7 @@ def stop_logging(connection: apsw.Connection) -> None:
 
 def beside(path: Path, suffix: str) -> Path:
     """The file beside the store whose name has this at its end."""
-    return path.with_name(path.name + suffix)
+    return path.parent / (path.name + suffix)
 
 
 def _configured(connection: apsw.Connection, busy_seconds: float) -> apsw.Connection:
@@ -115,6 +115,14 @@ def _configured(connection: apsw.Connection, busy_seconds: float) -> apsw.Connec
 
 
 def _check_path(path: Path, *, create: bool) -> None:
+    """Raise if there cannot be a store at this path, or none is there and none may be made."""
+    try:
+        os.fspath(path).encode("utf-8")
+        with suppress(FileNotFoundError, NotADirectoryError):
+            beside(path, "-journal").stat()  # the longest name that SQLite will need
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise StoreError(f"{str(path)!a} cannot be the path of a store: {why}; name another path.") from error
     if path.is_dir():
         raise NotAStore(f"{path} is a folder; a store is a file: name a file in it, such as {path / 'memory.ecphory'}.")
     if not path.exists():

@@ -66,7 +66,7 @@ def read_entities(connection: apsw.Connection, rows: Sequence[int] | None) -> di
     for row in found:
         if row[2] != document:
             document, order = row[2], order + 1
-            title, text = next(sql.rows(connection, "SELECT title, text FROM documents WHERE row = ?", (document,)))
+            title, text = sql.one(connection, "SELECT title, text FROM documents WHERE row = ?", (document,))
         _gather(gathered, row, order, title if row[4] == 0 else text, text)
     return {entity: one.entity() for entity, one in gathered.items()}
 

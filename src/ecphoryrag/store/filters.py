@@ -14,6 +14,9 @@ from ecphoryrag.types import JsonValue, Metadata
 OWN_FIELDS = ("id", "title", "source")
 """Filter keys that mean the document's own field where its metadata has no such key."""
 
+INTEGER_BITS = 64
+"""What an integer in metadata may take."""
+
 
 @dataclass(frozen=True, slots=True)
 class Filterable:
@@ -65,7 +68,13 @@ def _scalar(key: str, value: object) -> tuple[str, JsonValue]:
     """The value with its kind, so that True and 1 differ."""
     if value is None or isinstance(value, bool | str):
         return type(value).__name__, value
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int):
+        if value.bit_length() > INTEGER_BITS:
+            raise InputError(
+                f"The filter on {key!r} wants an integer of more than {INTEGER_BITS} bits; no document can hold it."
+            )
+        return "number", value
+    if isinstance(value, float) and math.isfinite(value):
         return "number", value
     raise InputError(
         f"The filter on {key!r} wants {value!r}; a value must be text, a finite number, true, false or null, or a "

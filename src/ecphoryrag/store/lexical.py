@@ -60,7 +60,9 @@ def term_counts(connection: apsw.Connection, chunk_rows: NDArray[np.int64]) -> T
     vocabulary = list(sql.rows(connection, "SELECT term, cnt FROM temp.vocabulary"))
     terms = [term for term, _ in vocabulary]
     totals = np.array([count for _, count in vocabulary], np.int64)
-    places = integers(sql.rows(connection, "SELECT doc * 2 + (col = 'title') FROM temp.occurrences"), 1)[:, 0]
+    places = integers(sql.rows(connection, "SELECT coalesce(doc * 2 + (col = 'title'), -1) FROM temp.occurrences"), 1)[
+        :, 0
+    ]
     if totals.sum() != len(places) or not np.isin(places // 2, chunk_rows).all():
         raise StoreDamaged("The store's lexical index is damaged; index the documents into a new store.")
     columns = np.repeat(np.arange(len(terms)), totals)

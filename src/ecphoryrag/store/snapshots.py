@@ -98,10 +98,8 @@ def _linked(
     def texts(positions: Iterable[int]) -> Iterator[tuple[int, str]]:
         document, text = None, ""
         for position in positions:
-            of, start, stop = next(
-                sql.rows(
-                    connection, "SELECT document, start, stop FROM chunks WHERE row = ?", (int(chunk_rows[position]),)
-                )
+            of, start, stop = sql.one(
+                connection, "SELECT document, start, stop FROM chunks WHERE row = ?", (int(chunk_rows[position]),)
             )
             if of != document:
                 document, text = of, sql.value(connection, "SELECT text FROM documents WHERE row = ?", (of,))

@@ -7,6 +7,8 @@ from typing import Any
 
 import apsw
 
+from ecphoryrag.errors import StoreDamaged
+
 Row = tuple[Any, ...]
 Bindable = int | float | str | bytes | None
 
@@ -20,6 +22,17 @@ def rows(connection: apsw.Connection, query: str, bindings: Sequence[Bindable] =
 def row(connection: apsw.Connection, query: str, bindings: Sequence[Bindable] = ()) -> Row | None:
     """The first row, if there is one."""
     return next(rows(connection, query, bindings), None)
+
+
+def one(connection: apsw.Connection, query: str, bindings: Sequence[Bindable] = ()) -> Row:
+    """The first row, which the tables' own rules promise. Raises StoreDamaged if it is not there."""
+    found = row(connection, query, bindings)
+    if found is None:
+        raise StoreDamaged(
+            "The store is damaged: rows that its tables refer to are missing; restore a copy, or index the documents "
+            "into a new store."
+        )
+    return found
 
 
 def value(connection: apsw.Connection, query: str, bindings: Sequence[Bindable] = ()) -> Any:

@@ -18,6 +18,7 @@ from ecphoryrag.errors import DocumentNotFound, EncoderMismatch, StoreBusy, Stor
 from ecphoryrag.ports import IndexedDocument, View, Where
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
+from ecphoryrag.store.cachefile import remove_cache
 from ecphoryrag.store.connections import (
     BUSY_SECONDS,
     ReaderPool,
@@ -30,7 +31,7 @@ from ecphoryrag.store.connections import (
 )
 from ecphoryrag.store.entities import read_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
-from ecphoryrag.store.faults import translating
+from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
 from ecphoryrag.store.rows import check, delete, document_row, insert, read_document, read_indexed
 from ecphoryrag.store.schema import FORMAT
@@ -70,8 +71,10 @@ class SqliteStore:
         if read_only:
             with translating(path):
                 connection = open_reader(path)
-                _check_encoder(connection, path, encoder)
-                connection.close()
+                try:
+                    self._check_encoder(connection)
+                finally:
+                    connection.close()
         else:
             self._writer = open_writer(path, create=create)
             try:
@@ -94,7 +97,11 @@ class SqliteStore:
                 connection.execute(
                     "INSERT INTO properties VALUES ('encoder', ?) ON CONFLICT DO NOTHING", (_identity(self._encoder),)
                 )
-        _check_encoder(connection, self._path, self._encoder)
+        self._check_encoder(connection)
+
+    def _check_encoder(self, connection: apsw.Connection) -> None:
+        with suspecting(self._path, connection, self._encoder.dimension):
+            _check_encoder(connection, self._path, self._encoder)
 
     @property
     def encoder(self) -> EncoderIdentity:
@@ -114,7 +121,7 @@ class SqliteStore:
                 if not self._logging:
                     start_logging(connection, BUSY_SECONDS)
                     self._logging = True
-                with transaction(connection, "IMMEDIATE"):
+                with suspecting(self._path, connection, self._encoder.dimension), transaction(connection, "IMMEDIATE"):
                     yield connection
                     _set(connection, "state", secrets.token_hex(8))
                     _set(connection, "writer", os.getpid())
@@ -204,7 +211,7 @@ class SqliteStore:
         with transaction(connection, "IMMEDIATE"):
             connection.execute("INSERT INTO search (search) VALUES ('optimize')")
             _set(connection, "forgotten", NOTHING_GONE)
-        self._beside.snapshot.unlink(missing_ok=True)
+        remove_cache(self._beside.snapshot)
         if gone == FORGOTTEN and self._beside.vectors.exists():
             with self._readers.connection() as reading:
                 described = read_entities(reading, None)
@@ -241,7 +248,7 @@ class SqliteStore:
 
     def documents(self, where: Where | None = None) -> list[DocumentSummary]:
         """All documents that pass the filter, by id."""
-        wanted = Filter(where or {})
+        wanted = Filter({} if where is None else where)
         with self._reading() as connection:
             rows = sql.rows(
                 connection,
@@ -256,7 +263,11 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
-        with translating(self._path), self._readers.connection() as connection:
+        with (
+            translating(self._path),
+            self._readers.connection() as connection,
+            suspecting(self._path, connection, self._encoder.dimension),
+        ):
             yield connection
 
     @contextmanager
@@ -286,7 +297,14 @@ class SqliteStore:
                     shared.snapshot = build_snapshot(connection, shared.stamp.generation, half)
                     if self._beside.writable:
                         write_snapshot(cache, stamp, shared.snapshot, half)
+                        self._withdraw_if_old(shared.stamp)
             return shared.snapshot
+
+    def _withdraw_if_old(self, stamp: Stamp) -> None:
+        """A cache that was written while documents were forgotten must not outlive them."""
+        with self._readers.connection() as newer:
+            if read_stamp(newer) != stamp:
+                remove_cache(self._beside.snapshot)
 
     def status(self) -> StoreStatus:
         """Counts and sizes; ``bytes`` are those of the store's file with its log, without the caches."""
@@ -321,7 +339,7 @@ class SqliteStore:
             empty_chunks=empty,
             encoder=self._encoder,
             extractor="; ".join(extractors) or self._extractor,
-            bytes=sum(file.stat().st_size for file in self._files() if file.exists()),
+            bytes=sum(map(_size, self._files())),
             text_bytes=text_bytes,
         )
 
@@ -336,11 +354,21 @@ class SqliteStore:
             self._closed = True
             self._readers.close()
             if self._writer is not None:
+                writer, self._writer = self._writer, None
                 with translating(self._path):
-                    if self._logging:
-                        stop_logging(self._writer)
-                    self._writer.close()
-                self._writer = None
+                    try:
+                        if self._logging:
+                            stop_logging(writer)
+                    finally:
+                        writer.close()
+
+
+def _size(file: Path) -> int:
+    """Bytes; 0 if it is not there, as the log when another process closes the store."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _set(connection: apsw.Connection, name: str, value: int | str) -> None:
@@ -365,7 +393,13 @@ def _check_encoder(connection: apsw.Connection, path: Path, encoder: EncoderIden
     kept = sql.value(connection, "SELECT value FROM properties WHERE name = 'encoder'")
     if kept is None:
         raise StoreDamaged(f"The store {path} does not say which encoder its vectors come from; index into a new one.")
-    ours = EncoderIdentity(**json.loads(kept))
+    try:
+        ours = EncoderIdentity(**json.loads(kept))
+    except (ValueError, TypeError) as error:
+        raise StoreDamaged(
+            f"The store {path} is damaged: which encoder its vectors come from cannot be read ({error}); restore a "
+            "copy, or index the documents into a new store."
+        ) from error
     if ours != encoder:
         raise EncoderMismatch(
             f"The store {path} holds vectors of the encoder {_shown(ours)}, but {_shown(encoder)} is configured. "

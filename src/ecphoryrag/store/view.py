@@ -75,7 +75,7 @@ class Shared:
             if texts is not None:
                 self._texts.move_to_end(row)
                 return texts
-            texts = Texts(*next(sql.rows(connection, "SELECT title, text FROM documents WHERE row = ?", (row,))))
+            texts = Texts(*sql.one(connection, "SELECT title, text FROM documents WHERE row = ?", (row,)))
             self._texts[row] = texts
             self._characters += len(texts.text)
             while self._characters > KEPT_CHARACTERS and len(self._texts) > 1:
@@ -120,13 +120,11 @@ class SqliteView:
         return [self._chunk(int(self._snapshot.chunk_rows[position])) for position in positions]
 
     def _chunk(self, row: int) -> StoredChunk:
-        document, ordinal, start, stop, headings, id_, metadata = next(
-            sql.rows(
-                self._connection,
-                "SELECT d.row, ordinal, start, stop, c.headings, d.id, d.metadata "
-                "FROM chunks c JOIN documents d ON d.row = document WHERE c.row = ?",
-                (row,),
-            )
+        document, ordinal, start, stop, headings, id_, metadata = sql.one(
+            self._connection,
+            "SELECT d.row, ordinal, start, stop, c.headings, d.id, d.metadata "
+            "FROM chunks c JOIN documents d ON d.row = document WHERE c.row = ?",
+            (row,),
         )
         texts = self._shared.texts(self._connection, document)
         chunk = Chunk(id_, ordinal, texts.text[start:stop], start, stop, tuple(json.loads(headings)))
