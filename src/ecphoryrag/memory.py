@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
+from ecphoryrag.errors import InputError, StoreError
 from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import make_encoder, make_extractor, make_generator
 from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Store, Where
@@ -57,6 +58,7 @@ class Memory:
         self._extractor = extractor
         self._generator = generator
         self._generator_made = generator is not None
+        self._closed = False
         self._prepared = recalling.PreparedCache()
         self._writing = threading.Lock()
         self._generating = threading.RLock()
@@ -97,11 +99,14 @@ class Memory:
 
     def close(self) -> None:
         """Release the file and the language model; calling it twice is harmless."""
-        self._store.close()
-        with self._generating:
-            generator, self._generator, self._generator_made = self._generator, None, False
-            if generator is not None:
-                generator.close()
+        try:
+            self._store.close()
+        finally:
+            with self._generating:
+                self._closed = True
+                generator, self._generator = self._generator, None
+                if generator is not None:
+                    generator.close()
 
     @property
     def settings(self) -> Settings:
@@ -114,6 +119,8 @@ class Memory:
         A known id with other content is an update, with the same content nothing. A document that cannot be taken is
         a line in ``report.failed`` and does not stop the others. Ctrl-C keeps what is committed and is reported.
         """
+        if not isinstance(documents, Iterable | Document):
+            raise InputError(f"what is to be added is a {type(documents).__name__}: give documents, records or texts")
         items: Iterable[Item] = [documents] if isinstance(documents, Document | Mapping | str) else documents
         return self._index(indexing.load_items(items), progress)
 
@@ -148,12 +155,12 @@ class Memory:
     def forget(self, *ids: str) -> None:
         """Forget these documents, all or none. Raises DocumentNotFound, naming those that are not there."""
         with self._writing:
-            self._store.delete(ids)
+            self._store.delete([_text(id_, "the id of a document") for id_ in ids])
             self._store.flush()
 
     def get(self, id: str) -> Document:
         """The document as it was added. Raises DocumentNotFound."""
-        return self._store.get(id)
+        return self._store.get(_text(id, "the id of a document"))
 
     def documents(self, where: Where | None = None) -> list[DocumentSummary]:
         """All documents whose metadata pass the filter, by id."""
@@ -161,12 +168,12 @@ class Memory:
 
     def inspect(self, id: str) -> IndexedDocument:
         """The document with its chunks, mentions and vectors. Raises DocumentNotFound."""
-        return self._store.indexed(id)
+        return self._store.indexed(_text(id, "the id of a document"))
 
     def entity(self, name: str) -> Entity | None:
         """What is known under this name, in any spelling that has the same key."""
         with self._store.reading() as view:
-            position = view.snapshot.entity_positions.get(name_key(name))
+            position = view.snapshot.entity_positions.get(name_key(_text(name, "the name of an entity")))
             return None if position is None else view.entities([position])[0]
 
     def status(self) -> StoreStatus:
@@ -187,7 +194,16 @@ class Memory:
 
     def _make_generator(self) -> Generator | None:
         """The generator, made when it is first asked for; it loads its model when it is first used."""
+        if self._closed:
+            raise StoreError("The memory was closed while it was asked; open it again.")
         if not self._generator_made:
             self._generator = make_generator(self._settings.answering)
             self._generator_made = True
         return self._generator
+
+
+def _text(value: str, what: str) -> str:
+    """The value, if it is text as its type says: what has no type checker passes numbers and lists."""
+    if not isinstance(value, str):
+        raise InputError(f"{what} is a {type(value).__name__}: give it as text")
+    return value

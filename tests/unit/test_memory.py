@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
+import apsw
 import pytest
 
 from ecphoryrag import Document, Memory, Settings
-from ecphoryrag.errors import DocumentNotFound, EncoderMismatch, InputError, StoreNotFound, StoreReadOnly
+from ecphoryrag.errors import DocumentNotFound, EncoderMismatch, InputError, StoreError, StoreNotFound, StoreReadOnly
 from ecphoryrag.models.fakes import HashEncoder, ScriptedGenerator
+from ecphoryrag.ports import Encoded
 from ecphoryrag.settings import load_settings
+from ecphoryrag.store import sqlite
 from ecphoryrag.types import Recall
 
 LIGHT = {"id": "light", "title": "Skerrow Light", "text": "Skerrow Light was designed by Ilse Varn.", "year": 1871}
@@ -167,3 +171,51 @@ def test_threads_read_while_one_writes(memory: Memory) -> None:
         reader.join()
     assert found
     assert all(each == expected for each in found)
+
+
+@pytest.mark.parametrize("wrong", [5, None, ["light"]])
+def test_what_is_not_text_is_refused_by_name(memory: Memory, wrong: Any) -> None:
+    for what in (memory.get, memory.inspect, memory.forget, memory.entity):
+        with pytest.raises(InputError, match=type(wrong).__name__):
+            what(wrong)
+    assert len(memory.documents()) == 3
+
+
+@pytest.mark.parametrize("wrong", [5, None])
+def test_what_is_no_document_is_refused_by_name(memory: Memory, wrong: Any) -> None:
+    with pytest.raises(InputError, match=type(wrong).__name__):
+        memory.add(wrong)
+
+
+def test_closing_while_a_question_is_asked_makes_no_other_model(tmp_path: Path) -> None:
+    """The question was recalled when the memory was closed: the model is gone, and none may take its place."""
+
+    class Closing(HashEncoder):
+        def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
+            if kind == "query":
+                held.close()
+            return super().encode(texts, kind)
+
+    held = Memory.open(tmp_path / "a", settings=settings(), encoder=Closing(), generator=ScriptedGenerator([]))
+    held.add(LIGHT)
+    with pytest.raises(StoreError, match="closed"):
+        held.ask(QUESTION)
+
+
+def test_a_store_that_cannot_be_closed_still_lets_the_model_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model(ScriptedGenerator):
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    def fail(connection: object) -> None:
+        raise apsw.IOError
+
+    model = Model([])
+    memory = Memory.open(tmp_path / "a", settings=settings(), generator=model)
+    monkeypatch.setattr(sqlite, "stop_logging", fail)
+    with pytest.raises(StoreError):
+        memory.close()
+    assert model.closed
+    memory.close()
