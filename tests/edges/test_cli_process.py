@@ -54,10 +54,39 @@ def test_add_and_recall_through_pipes_have_no_colours_and_no_bar(environment: di
     assert b"Record" in recall.stdout
 
 
+def closed(command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """The command line as a shell runs it, ``ecphory`` standing for the program."""
+    program = f"'{sys.executable}' -m ecphoryrag"
+    line = command.replace("ecphory", program)
+    return subprocess.run(["/bin/sh", "-c", line], env=environment, capture_output=True, check=False)
+
+
+def test_standard_streams_may_be_closed(environment: dict[str, str]) -> None:
+    ran = closed("ecphory add - <&-", environment)
+    assert ran.returncode == 3
+    assert b"failed: standard input: cannot be read: it is closed\n" in ran.stdout
+    assert ran.stderr == b""
+    for command in ("ecphory --version >&-", "ecphory list >&-", "ecphory list --json >&-"):
+        ran = closed(command, environment)
+        assert (ran.returncode, ran.stderr) == (0, b""), command
+    assert closed("ecphory show nothing 2>&-", environment).returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", ["--version", "status", "status --json", "config"])
+def test_output_that_cannot_be_written_is_an_error_without_a_traceback(
+    environment: dict[str, str], command: str
+) -> None:
+    subprocess.run([*COMMAND, "add", "-"], input=records(1), env=environment, capture_output=True, check=True)
+    ran = closed(f"ecphory {command} >/dev/full", environment)
+    assert ran.stderr == b"Error: cannot write the output: No space left on device.\n"
+    assert ran.returncode == 1
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(environment: dict[str, str]) -> None:
     # More than a pipe holds, so that the writer is still writing when the reader leaves.
     long = b"".join(
-        json.dumps({"id": f"r{n:05}", "title": "T" * 2000, "text": "Ada."}).encode() + b"\n" for n in range(100)
+        json.dumps({"id": f"r{n:05}", "title": "T" * 1000, "text": "Ada."}).encode() + b"\n" for n in range(200)
     )
     subprocess.run([*COMMAND, "add", "-"], input=long, env=environment, capture_output=True, check=True)
     listing = subprocess.Popen([*COMMAND, "list"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

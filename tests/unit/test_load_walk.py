@@ -151,6 +151,13 @@ def test_stores_are_no_documents(here: Path) -> None:
     assert set(left_out("docs").values()) == {"a store of this program"}
 
 
+def test_an_empty_path_is_not_the_working_folder(here: Path) -> None:
+    make(here, "a.txt")
+    assert ids("", "*.none") == []
+    assert failed("") == {'""': "an empty path; name the working folder as ."}
+    assert ids(".") == ids(Path()) == ["a.txt"]
+
+
 def test_what_is_not_there_is_said(here: Path) -> None:
     make(here, "a.txt")
     assert failed("none", "none/*.txt", "a.txt/x", "nul\0") == {

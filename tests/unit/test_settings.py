@@ -78,7 +78,7 @@ def test_a_named_file_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPa
         load_settings(config=here)
 
 
-@pytest.mark.parametrize("content", [b"[recall\n", b"k = \xff\n"])
+@pytest.mark.parametrize("content", [b"[recall\n", b"k = \xff\n", b"k = " + b"9" * 5000, b"k = " + b"[" * 5000])
 def test_a_file_that_is_not_toml_is_an_error(here: Path, content: bytes) -> None:
     (here / "ecphory.toml").write_bytes(content)
     with pytest.raises(SettingsError, match=r"ecphory\.toml is not valid TOML"):

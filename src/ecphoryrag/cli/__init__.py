@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -18,11 +19,29 @@ def run(arguments: Sequence[str] | None = None) -> int:
         app(args=None if arguments is None else list(arguments), prog_name="ecphory")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
+    except OSError as error:
+        # One that names a file is not of the output; either way the reason is better than a traceback.
+        what = f"cannot use {error.filename}" if error.filename else "cannot write the output"
+        sys.stderr.write(f"Error: {what}: {error.strerror or error}.\n")
+        discard_output()
+        return 1
     return 0
+
+
+def discard_output() -> None:
+    """Let what standard output still holds, or is yet given, go nowhere, so that Python ends without an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def main() -> NoReturn:
     """The entry point of the script: carry out the command line and end the process."""
+    # A standard stream that was closed before the start is None, and its number would go to the next file opened.
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - open as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
     for stream in (sys.stdout, sys.stderr):
         # Where the terminal's encoding lacks a character it is written out, rather than the command failing.
         if isinstance(stream, TextIOWrapper):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ecphoryrag.cli import discard_output
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.errors import EcphoryError, StoreNotFound
 
@@ -89,7 +89,7 @@ class Session:
             raise typer.Exit(ExitCode.INTERRUPTED) from error
         except BrokenPipeError as error:
             # The reader has seen enough (`| head`). What is still buffered must not be flushed into the closed pipe.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             raise typer.Exit(ExitCode.OK) from error
 
     def tell_error(self, error: EcphoryError) -> None:

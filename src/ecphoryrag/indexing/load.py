@@ -120,7 +120,10 @@ def _load(paths: Sequence[str | Path], settings: IndexingSettings) -> Iterator[L
             continue
         yield from _load_files(files, settings)
         files = []
-        yield from load_stdin(sys.stdin.buffer, settings)
+        if sys.stdin is None:  # what Python makes of a closed one
+            yield Failure(STDIN_SOURCE, "cannot be read: it is closed")
+        else:
+            yield from load_stdin(sys.stdin.buffer, settings)
     yield from _load_files(files, settings)
 
 

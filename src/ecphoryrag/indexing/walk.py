@@ -41,6 +41,9 @@ def find_files(paths: Sequence[str | Path]) -> Iterator[Met]:
     """
     seen: set[str] = set()
     for path in paths:
+        if not str(path):  # Path("") would be the working folder: what a script means by an empty variable is not that
+            yield Failure('""', "an empty path; name the working folder as .")
+            continue
         for met in _find(Path(path)):
             key = os.path.realpath(met.path) if isinstance(met, Found) else f"{type(met).__name__} {met.source}"
             if key not in seen:

@@ -103,7 +103,7 @@ def _file(config: Path | None) -> tuple[Tree, Path | None]:
         raise SettingsError(
             f"cannot read the settings file {path}: {error.strerror}; correct the path or unset {CONFIG_VARIABLE}"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of thousands of digits, too deep
         raise SettingsError(f"the settings file {path} is not valid TOML: {error}; correct it") from error
     _place_paths(Settings, tree, path.parent)
     return tree, path
