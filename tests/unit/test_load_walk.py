@@ -151,6 +151,15 @@ def test_stores_are_no_documents(here: Path) -> None:
     assert set(left_out("docs").values()) == {"a store of this program"}
 
 
+@pytest.mark.parametrize("pattern", ["[z-a]", "!", "a[z-b]/*.txt"])
+def test_a_pattern_that_is_none_is_said_and_the_others_hold(here: Path, pattern: str) -> None:
+    make(here, "a.txt", "b.log")
+    (here / ".gitignore").write_text(f"{pattern}\n*.log\nx\x0ca.txt\n", encoding="utf-8")
+    (here / ".git").mkdir()
+    assert ids(".") == ["a.txt"]
+    assert failed(".") == {f"{here.as_posix()}/.gitignore:1": f"not a valid git-ignore pattern: {pattern}"}
+
+
 def test_an_empty_path_is_not_the_working_folder(here: Path) -> None:
     make(here, "a.txt")
     assert ids("", "*.none") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeAlias
@@ -68,7 +69,7 @@ def _read(file: Path, base: str) -> tuple[RuleChain, list[Failure]]:
     if not file.is_file() or file.is_symlink():
         return (), []
     try:
-        lines = file.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()
+        lines = file.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
     except OSError as error:
         return (), [Failure(shown(file), f"cannot be read, so its rules do not apply: {error.strerror}")]
     patterns: list[str] = []
@@ -78,7 +79,7 @@ def _read(file: Path, base: str) -> tuple[RuleChain, list[Failure]]:
             continue
         try:
             GitIgnoreSpec.from_lines([line])
-        except ValueError:
+        except (ValueError, re.error):  # the second of a range from z to a
             failures.append(Failure(f"{shown(file)}:{number}", f"not a valid git-ignore pattern: {line}"))
         else:
             patterns.append(line)
