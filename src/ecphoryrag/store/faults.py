@@ -16,7 +16,7 @@ FAULTS: dict[type[apsw.Error], tuple[type[EcphoryError], str]] = {
     apsw.LockedError: (StoreBusy, "another connection of this process holds it; try again when that has ended"),
     apsw.FullError: (
         StoreError,
-        "the disk is full; nothing of the last document was kept, all before it was: free space and try again",
+        "the disk is full; nothing of the last change was kept, all before it was: free space and try again",
     ),
     apsw.IOError: (StoreError, "reading or writing failed; check the disk and the permissions of the folder"),
     apsw.CorruptError: (StoreDamaged, "the file is damaged; restore a copy, or index the documents into a new store"),
