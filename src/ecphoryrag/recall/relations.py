@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, islice
 
 from ecphoryrag.recall.passages import Passage
 from ecphoryrag.types import Relation
 
+PLACES = 3
+"""Places of one entity in a sentence that are looked at: several, since a short name may stand in a longer."""
 WEAK_CHUNK = 0.5
 """Share of a sentence's score that it has whatever its passage is worth: entities decide first, passages second."""
 
@@ -30,7 +32,9 @@ def implicit_relations(
             if place.field == "text"
         )
         for sentence in passage.sentences:
-            inside = [place for place in places if sentence.start <= place[0] and place[1] <= sentence.end]
+            inside = _first_of_each(
+                place for place in places if sentence.start <= place[0] and place[1] <= sentence.end
+            )
             for one, other in combinations(inside, 2):
                 if one[2] == other[2] or other[0] < one[1]:
                     continue
@@ -47,6 +51,14 @@ def implicit_relations(
                     )
                 )
     return _once_each(found)[:most]
+
+
+def _first_of_each(places: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """The first places of each key, in order: a sentence that repeats a name a thousand times says it once."""
+    of_key: dict[str, list[tuple[int, int, str]]] = {}
+    for place in places:
+        of_key.setdefault(place[2], []).append(place)
+    return sorted(place for found in of_key.values() for place in islice(found, PLACES))
 
 
 def _once_each(found: Sequence[Relation]) -> tuple[Relation, ...]:

@@ -94,9 +94,10 @@ def start_logging(connection: apsw.Connection, busy_seconds: float) -> None:
 
 
 def stop_logging(connection: apsw.Connection) -> None:
-    """Move the log into the file and make it one that opens without a log, unless other connections use it."""
+    """Move the log into the file and make it one that opens without a log, unless other connections use it or the disk
+    is full: the log then stays, with all that was committed, for the next opening."""
     connection.set_busy_timeout(0)
-    with suppress(apsw.BusyError, apsw.LockedError):
+    with suppress(apsw.BusyError, apsw.LockedError, apsw.FullError):
         # A connection that has not read since the log was begun does not know it, and would leave its files behind.
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         connection.execute("PRAGMA journal_mode = DELETE")
