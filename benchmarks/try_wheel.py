@@ -41,7 +41,7 @@ def main() -> None:
         recalled = json.loads(
             run(ecphory, "--store", store, "recall", "Where was the designer of Skerrow Light born?", "--json")
         )
-        found = {chunk["document_id"] for chunk in recalled["chunks"]}
+        found = {evidence["chunk"]["document_id"] for evidence in recalled["chunks"]}
         if found != {"light", "varn"}:
             sys.exit(f"recalled {found}, not both documents")
         typed = run(
