@@ -150,6 +150,8 @@ def test_closing_twice_is_harmless(tmp_path: Path) -> None:
     memory = Memory.open(tmp_path / "notes.ecphory", settings=settings())
     memory.close()
     memory.close()
+    with pytest.raises(StoreError, match="closed"):
+        memory.status()
 
 
 def test_threads_read_while_one_writes(memory: Memory) -> None:
