@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ecphoryrag.models.names import NamesExtractor
 from ecphoryrag.settings import ChunkSettings
 from ecphoryrag.text.chunking import chunk_document
 from ecphoryrag.text.keys import name_key
-from ecphoryrag.types import Document
+from ecphoryrag.types import Document, Heading
 from tests.property.test_text_properties import TEXTS, documents
 
 PIECES = [
@@ -58,6 +58,7 @@ NAMED = st.lists(st.sampled_from(PIECES), max_size=50).map("".join)
 
 @settings(deadline=None, max_examples=80)
 @given(documents(), NAMED, st.one_of(TEXTS, NAMED), st.integers(16, 80))
+@example(Document("d", "\n# XX\n", headings=(Heading(1, "XX", 3, 5),)), "Ada Lovelace " * 4, "XX", 16)
 def test_every_mention_stands_at_its_span(base: Document, more: str, title: str, budget: int) -> None:
     document = Document("d", base.text + more, title, headings=base.headings)
     chunks = chunk_document(document, ChunkSettings(budget=budget, overlap=budget // 3))

@@ -17,7 +17,7 @@ from ecphoryrag.text.sentences import split_sentences
 from ecphoryrag.text.wordlists import DETERMINERS, GENERIC_HEADINGS
 from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention, Sentence
 
-VERSION = 1
+VERSION = 2
 _DESCRIPTION_CHARACTERS = 300
 _SHORTEST_KEY = 2
 _FREQUENT = 2
@@ -138,7 +138,8 @@ def _add_headings(names: _Names, document: Document, chunk: Chunk, outline: _Out
         if heading is None or len(key) < _SHORTEST_KEY or key in GENERIC_HEADINGS:
             continue
         start = document.text.find(bare, heading.start, heading.end)
-        if start >= 0:
+        # A heading before the chunk that repeats the title says nothing more than the title does.
+        if start >= 0 and (names.about.get(key) != "title" or chunk.start <= start < chunk.end):
             names.add((_TEXT, start, start + len(bare)), key, "title", "heading")
 
 
