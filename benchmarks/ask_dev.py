@@ -101,9 +101,9 @@ def made_with(data: Path, questions: int, settings: Settings) -> Row:
 
 def model_name(settings: Settings) -> str:
     """Of the configured language model. Raises ModelNotAvailable if it is not there, EcphoryError if there is none."""
-    generator = make_generator(settings.answering)
+    generator = make_generator(settings)
     if generator is None:
-        raise EcphoryError("no language model is configured: set answering.generator to `local`")
+        raise EcphoryError("no language model is configured: set generator to `local`")
     generator.count_tokens([Message("user", UNTIMED)])  # loads it: a model that is not there should be known now
     return generator.name
 

@@ -17,10 +17,19 @@ EcphoryError
     ├── ModelNotAvailable    its package, file or server is missing
     ├── ModelFetchError      a model's files could not be fetched or failed their check
     ├── GenerationError      the model failed, or what it returned cannot be used
-    └── PromptTooLong        does not fit, even with the least evidence
+    │   ├── Transient        it may succeed if tried again
+    │   └── Rejected         no reply could be used, in all attempts
+    ├── PromptTooLong        does not fit, even with the least evidence
+    ├── PromptCut            the server read less than it was sent
+    ├── BadVectors           what an encoder returned are no vectors to keep
+    └── JobStopped           no more calls are made; what was done is kept
+        ├── BudgetSpent      the tokens allowed are spent
+        └── CircuitOpen      the model failed too often in a row
 """
 
 from __future__ import annotations
+
+from ecphoryrag.types import Usage
 
 
 class EcphoryError(Exception):
@@ -91,5 +100,45 @@ class GenerationError(ModelError):
     """The model failed, or what it returned cannot be used."""
 
 
+class Transient(GenerationError):
+    """The call failed in a way that may pass: a busy server, a time-out, a broken connection."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds that the server asks to wait, if it does."""
+
+
+class Rejected(GenerationError):
+    """No reply to a request could be used, in all attempts."""
+
+    def __init__(self, message: str, usage: Usage, notes: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.usage = usage
+        """What the attempts cost."""
+        self.notes = notes
+        """What was wrong with each reply but the last."""
+
+
 class PromptTooLong(ModelError):
     """The prompt does not fit the model's context, even with the least evidence."""
+
+
+class PromptCut(ModelError):
+    """The server read fewer tokens than it was sent: it cut the prompt without saying so."""
+
+
+class BadVectors(ModelError):
+    """An encoder returned vectors that are not finite, of another dimension, too few, or zero."""
+
+
+class JobStopped(ModelError):
+    """No more calls are made; what was done is kept."""
+
+
+class BudgetSpent(JobStopped):
+    """The tokens that were allowed are spent."""
+
+
+class CircuitOpen(JobStopped):
+    """The model failed too often in a row."""

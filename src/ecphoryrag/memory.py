@@ -82,8 +82,8 @@ class Memory:
         ModelNotAvailable if a part's package is missing.
         """
         settings = settings or load_settings()
-        encoder = encoder or make_encoder(settings.indexing.encoder)
-        extractor = extractor or make_extractor(settings.indexing.extractor)
+        encoder = encoder or make_encoder(settings)
+        extractor = extractor or make_extractor(settings)
         store = open_store(
             Path(path), encoder.identity, extractor.identity, create=create and not read_only, read_only=read_only
         )
@@ -197,7 +197,7 @@ class Memory:
         if self._closed:
             raise StoreError("The memory was closed while it was asked; open it again.")
         if not self._generator_made:
-            self._generator = make_generator(self._settings.answering)
+            self._generator = make_generator(self._settings)
             self._generator_made = True
         return self._generator
 

@@ -22,7 +22,11 @@ from ecphoryrag.types import (
     JsonValue,
     Mention,
     Message,
+    Purpose,
+    Relation,
+    Spending,
     StoreStatus,
+    Usage,
 )
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -39,6 +43,17 @@ class Encoded:
 
     vectors: Vectors
     tokens: int
+    calls: int = 0
+    """Requests made of a server."""
+    estimated: bool = False
+    """Whether the tokens were not counted by the model."""
+    cached: int = 0
+    """Texts whose vectors the ledger held."""
+
+    @property
+    def usage(self) -> Usage:
+        """The cost as usage."""
+        return Usage(self.calls, embedding_tokens=self.tokens, estimated=self.estimated, cached=self.cached)
 
 
 class Encoder(Protocol):
@@ -58,6 +73,10 @@ class Encoder(Protocol):
         """(len(texts), dimension) float32. Raises ModelError, and never returns a vector in place of a failure."""
         ...
 
+    def close(self) -> None:
+        """Release the model or the connection; calling it twice is harmless."""
+        ...
+
 
 class Extractor(Protocol):
     """Chunks to mentions."""
@@ -68,16 +87,40 @@ class Extractor(Protocol):
         ...
 
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> Sequence[Extraction]:
-        """One extraction a chunk, in order; what it returns depends on this document alone."""
+        """One extraction a chunk, in order; what it returns depends on this document alone.
+
+        May be called from ``parallel`` threads at once, also for parts of one document. A chunk that cannot be
+        extracted has a ``failure`` in its place. Raises ModelNotAvailable if the model is missing, and JobStopped if
+        no more calls are made.
+        """
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The name of the language model it calls, as in usage; None for one that calls none."""
+        ...
+
+    @property
+    def parallel(self) -> int:
+        """How many calls of :meth:`extract` at once are of use; 1 for work of this processor."""
+        ...
+
+    def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
+        """What extracting these chunks would cost, without calling anything; ``cached`` are those already paid."""
         ...
 
 
 class Generator(Protocol):
-    """A language model."""
+    """A language model. All but ``close`` may be called from several threads."""
 
     @property
     def name(self) -> str:
-        """As shown to the user."""
+        """As shown to the user, and in usage: backend and model, such as ``ollama/phi4``."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """All that changes the replies: the name, the model's digest where it has one, the sampling parameters."""
         ...
 
     @property
@@ -85,19 +128,100 @@ class Generator(Protocol):
         """Tokens that prompt and reply may take together."""
         ...
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
-        """Prompt tokens of the messages, chat template included, by the model's own tokenizer."""
+    @property
+    def counts_exactly(self) -> bool:
+        """Whether ``count_tokens`` is the model's own counting; if not, it is an estimate on the high side."""
+        ...
+
+    def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
+        """Prompt tokens of the messages as :meth:`generate` would send them with this schema, template included."""
         ...
 
     def generate(self, messages: Sequence[Message], schema: JsonSchema | None, max_tokens: int) -> Generation:
         """A reply that follows the schema, if one is given. Deterministic for equal input.
 
-        Raises PromptTooLong before sending what does not fit, and GenerationError if the model fails.
+        Raises PromptTooLong before sending what does not fit, PromptCut if the model read less than was sent,
+        Transient for a failure that may pass, and GenerationError for any other. A model's reasoning is not part of
+        the text.
         """
         ...
 
     def close(self) -> None:
         """Release the model; calling it twice is harmless."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a language model adds at question time: names, or relations with labels, and what that cost."""
+
+    names: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    spending: tuple[Spending, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Why it found less than could be expected, such as a model that failed: recall goes on without it."""
+
+
+class CueFinder(Protocol):
+    """Reads the entities out of a question, beyond those matched by name."""
+
+    def find_cues(self, question: str) -> Finding:
+        """The names; a failure of the model is a note, never an error."""
+        ...
+
+
+class RelationLabeller(Protocol):
+    """Says in a few words how two entities that a sentence joins are related."""
+
+    def label_relations(self, question: str, relations: Sequence[Relation]) -> Finding:
+        """The same relations in the same order, with labels where the model gave one; a failure is a note."""
+        ...
+
+
+class Ledger(Protocol):
+    """Replies that were paid for, and what was spent, beside the store and apart from it. Safe for several threads.
+
+    A reply is found by a key of all that determines it. What :meth:`keep` has returned from survives a killed process.
+    """
+
+    def find(self, key: str) -> Generation | None:
+        """The reply kept under this key, with the usage it had when it was paid for."""
+        ...
+
+    def keep(self, key: str, reply: Generation, purpose: Purpose, model: str, documents: Sequence[str] = ()) -> None:
+        """Keep a reply that was accepted, made of the text of these documents, and add its usage to the spending."""
+        ...
+
+    def find_vectors(self, keys: Sequence[str]) -> list[NDArray[np.float32] | None]:
+        """For each key the vector kept under it."""
+        ...
+
+    def keep_vectors(self, keys: Sequence[str], vectors: Vectors, cost: Spending, *, lasting: bool) -> None:
+        """Keep vectors that were paid for, and add the cost to the spending; those not ``lasting`` until dropped."""
+        ...
+
+    def drop_vectors(self) -> None:
+        """Remove the vectors that are not lasting: what they were paid for is in the store."""
+        ...
+
+    def spend(self, purpose: Purpose, model: str, usage: Usage) -> None:
+        """Add to the spending what was paid for a reply that was not accepted."""
+        ...
+
+    def spending(self) -> tuple[Spending, ...]:
+        """All that was ever spent, by purpose and model, in their order."""
+        ...
+
+    def history(self, purpose: Purpose, model: str) -> tuple[tuple[str, Usage], ...]:
+        """(key, usage) of the accepted replies for this purpose by this model, newest first, at most 1,000."""
+        ...
+
+    def forget(self, documents: Sequence[str]) -> None:
+        """Remove the replies that were made of the text of these documents, unreadably."""
+        ...
+
+    def close(self) -> None:
+        """Release the file; calling it twice is harmless."""
         ...
 
 

@@ -99,6 +99,8 @@ class Usage:
     embedding_tokens: int = 0
     seconds: float = 0.0
     estimated: bool = False
+    cached: int = 0
+    """Replies that the ledger held: no call was made and nothing was spent for them."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -108,7 +110,21 @@ class Usage:
             self.embedding_tokens + other.embedding_tokens,
             self.seconds + other.seconds,
             self.estimated or other.estimated,
+            self.cached + other.cached,
         )
+
+
+Purpose: TypeAlias = Literal["index", "cue", "relation", "answer", "embed"]
+"""What a model was called for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was spent for one purpose with one model."""
+
+    purpose: Purpose
+    model: str
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +135,10 @@ class Extraction:
     aliases: tuple[tuple[str, str], ...] = ()
     """Pairs of entity keys that the text itself says name one thing, such as an acronym and its expansion."""
     usage: Usage = Usage()
+    dropped: int = 0
+    """Names that the extractor gave and that do not stand in the chunk."""
+    failure: str | None = None
+    """Why this chunk has no extraction; the document is then incomplete, and adding it again tries these chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +158,13 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What of the question starts the recall: an entity named in it."""
+    """What of the question starts the recall: an entity named in it, or one that a language model reads out of it."""
 
     text: str
-    """The words of the question."""
-    start: int
-    end: int
+    """The words of the question, or the model's."""
+    start: int | None
+    """None for a cue that does not stand in the question."""
+    end: int | None
     entity_key: str
     entity_name: str
     weight: float
@@ -204,6 +225,8 @@ class Relation:
     start: int
     end: int
     score: float
+    label: str | None = None
+    """The relation in a few words, subject first, if a language model was asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +242,10 @@ class Recall:
     reason: str | None = None
     """Why nothing, or less than could be expected, was recalled; None if all is well."""
     usage: Usage = Usage()
+    spending: tuple[Spending, ...] = ()
+    """The same by purpose and model."""
+    notes: tuple[str, ...] = ()
+    """Whatever was done short of what was asked: a language model that gave no cues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +265,8 @@ class Answer:
     model: str | None = None
     notes: tuple[str, ...] = ()
     """Whatever was done short of what was asked: evidence left out or shortened to fit, a retry."""
+    spending: tuple[Spending, ...] = ()
+    """``usage`` by purpose and model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +279,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """The outcome of adding documents: each given document is counted in exactly one of the four groups."""
+    """The outcome of adding documents: each given document is counted in exactly one of the first four groups."""
 
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
@@ -262,10 +291,45 @@ class AddReport:
     mentions: int = 0
     empty_chunks: tuple[tuple[str, int], ...] = ()
     """(document id, chunk ordinal) of chunks in which the extractor found nothing."""
+    incomplete: tuple[Failure, ...] = ()
+    """Documents, of those added or updated, with chunks that could not be extracted, and why. Their text is searched;
+    adding them again, or ``retry``, tries just those chunks."""
+    dropped: int = 0
+    """Names that the extractor gave and that do not stand in the text."""
     usage: Usage = Usage()
+    spending: tuple[Spending, ...] = ()
+    """``usage`` by purpose and model."""
     seconds: float = 0.0
     interrupted: bool = False
     """True if stopped by Ctrl-C; what is listed as added or updated is committed."""
+    stopped: str | None = None
+    """Why the work ended before its end: the budget was spent, or the model failed too often. The rest is not counted
+    in any group; adding it again goes on from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What adding documents would cost, from their chunks; nothing was called and nothing was stored."""
+
+    documents: int
+    """That need work: new, changed or incomplete."""
+    chunks: int
+    calls: int
+    """Calls of the language model that the ledger does not hold."""
+    cached: int
+    """Calls that the ledger holds."""
+    input_tokens: int
+    output_tokens: int
+    embedding_tokens: int
+    seconds: float | None
+    """From how long earlier calls of this model took; None if there were none."""
+    exact_input: bool
+    """Whether ``input_tokens`` was counted by the model's own tokenizer."""
+    basis: str
+    """What the estimate of the output rests on, in words."""
+    failed: tuple[Failure, ...] = ()
+    """What could not be read."""
+    left_out: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +360,12 @@ class StoreStatus:
     extractor: str
     bytes: int
     text_bytes: int
+    incomplete: tuple[Failure, ...] = ()
+    """Documents with chunks that could not be extracted, and why."""
+    spending: tuple[Spending, ...] = ()
+    """All that language models and servers were paid for this store, by purpose and model."""
+    reembedding: str | None = None
+    """How far a move to another encoder has come, if one is under way."""
 
 
 @dataclass(frozen=True, slots=True)

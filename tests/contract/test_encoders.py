@@ -10,11 +10,12 @@ import pytest
 from ecphoryrag.models.fakes import HashEncoder
 from ecphoryrag.models.registry import make_encoder
 from ecphoryrag.ports import Encoder
+from ecphoryrag.settings import Settings
 
 MAKERS: dict[str, Callable[[], Encoder]] = {
-    "static": lambda: make_encoder("static"),
-    "minilm": lambda: make_encoder("minilm"),
-    "none": lambda: make_encoder("none"),
+    "static": lambda: make_encoder(Settings(encoder="static")),
+    "minilm": lambda: make_encoder(Settings(encoder="minilm")),
+    "none": lambda: make_encoder(Settings(encoder="none")),
     "hash": HashEncoder,
 }
 BATCH_TOLERANCE = 1e-5

@@ -55,8 +55,8 @@ def ecphory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         if variable.upper().startswith("ECPHORY_"):
             monkeypatch.delenv(variable)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ECPHORY_INDEXING__ENCODER", "none")
-    monkeypatch.setenv("ECPHORY_ANSWERING__GENERATOR", "none")
+    monkeypatch.setenv("ECPHORY_ENCODER", "none")
+    monkeypatch.setenv("ECPHORY_GENERATOR", "none")
 
     def call(*arguments: str, stdin: str | bytes | None = None) -> Ran:
         if stdin is not None:
@@ -291,7 +291,7 @@ def test_config_says_where_each_value_came_from(ecphory: Ecphory, tmp_path: Path
     lines = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines()}
     assert lines["recall.k"][:2] == ["3", "file (x.toml)"]
     assert lines["store"][:2] == ["y.ecphory", "argument"]
-    assert lines["indexing.encoder"][:2] == ["none", "environment (ECPHORY_INDEXING__ENCODER)"]
+    assert lines["encoder"][:2] == ["none", "environment (ECPHORY_ENCODER)"]
     assert all(reason for _, _, reason in lines.values())
     (k,) = [item for item in ecphory("config", "--json").json["settings"] if item["name"] == "recall.k"]
     assert (k["value"], k["origin"]) == (5, "default")
@@ -333,7 +333,7 @@ def test_without_a_store_nothing_is_made_and_the_hint_is_given(ecphory: Ecphory,
     ],
 )
 def test_expected_errors_are_one_line_and_code_1(filled: Ecphory, arguments: tuple[str, ...], said: str) -> None:
-    Path("local.toml").write_text("[answering.local]\ncache = 'nothing-here'\n", encoding="utf-8")
+    Path("local.toml").write_text("[models.local]\ncache = 'nothing-here'\n", encoding="utf-8")
     ran = filled(*arguments)
     assert (ran.code, ran.out) == (ExitCode.ERROR, "")
     assert ran.err.startswith("Error: ")
@@ -406,6 +406,6 @@ def test_model_fetch_of_a_model_that_is_there_prints_its_path(
 
 def test_model_path_is_the_file_that_the_settings_name(ecphory: Ecphory, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("own.gguf").write_bytes(b"GGUF")
-    monkeypatch.setenv("ECPHORY_ANSWERING__LOCAL__PATH", "own.gguf")
+    monkeypatch.setenv("ECPHORY_MODELS__LOCAL__PATH", "own.gguf")
     assert ecphory("model", "path").out == "own.gguf\n"
     assert ecphory("model", "path", "--json").json == {"path": "own.gguf"}

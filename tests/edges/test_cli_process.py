@@ -15,9 +15,8 @@ import pytest
 
 from ecphoryrag import Memory, Settings
 from ecphoryrag.errors import StoreNotFound
-from ecphoryrag.settings import IndexingSettings
 
-NO_ENCODER = Settings(indexing=IndexingSettings(encoder="none"))
+NO_ENCODER = Settings(encoder="none")
 COMMAND = [sys.executable, "-m", "ecphoryrag"]
 ANSI = b"\x1b["
 PATIENCE = 120
@@ -27,7 +26,7 @@ PATIENCE = 120
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("ECPHORY_")}
-    return {**kept, "ECPHORY_INDEXING__ENCODER": "none", "ECPHORY_STORE": str(tmp_path / "s.ecphory"), "TERM": "xterm"}
+    return {**kept, "ECPHORY_ENCODER": "none", "ECPHORY_STORE": str(tmp_path / "s.ecphory"), "TERM": "xterm"}
 
 
 def records(count: int) -> bytes:

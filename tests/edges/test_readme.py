@@ -23,7 +23,7 @@ def blocks(language: str) -> list[str]:
 
 
 def run(command: list[str], folder: Path, generator: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "ECPHORY_ANSWERING__GENERATOR": generator, "PYTHONIOENCODING": "utf-8"}
+    environment = {**os.environ, "ECPHORY_GENERATOR": generator, "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
     )

@@ -12,7 +12,7 @@ from ecphoryrag.models.files import resolve_model
 from ecphoryrag.settings import LocalModelSettings
 
 REQUIRED = "REQUIRE_LOCAL_MODEL"
-ELSEWHERE = "ECPHORY_ANSWERING__LOCAL__PATH"
+ELSEWHERE = "ECPHORY_MODELS__LOCAL__PATH"
 
 
 def local_model() -> LocalModelSettings:

@@ -185,10 +185,10 @@ class Broken(ScriptedGenerator):
         super().__init__([])
         self._error, self._counts = error, counts
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
         if not self._counts:
             raise self._error
-        return super().count_tokens(messages)
+        return super().count_tokens(messages, schema)
 
     def generate(self, messages: Sequence[Message], schema: object, max_tokens: int) -> Generation:
         raise self._error

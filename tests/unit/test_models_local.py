@@ -14,7 +14,7 @@ from ecphoryrag.errors import GenerationError, ModelNotAvailable
 from ecphoryrag.models.fakes import ScriptedGenerator
 from ecphoryrag.models.local import LocalGenerator, _inert, _raise_for, usable_cores
 from ecphoryrag.models.registry import make_encoder, make_extractor, make_generator
-from ecphoryrag.settings import AnsweringSettings, LocalModelSettings
+from ecphoryrag.settings import AnsweringSettings, LocalModelSettings, Settings
 from ecphoryrag.types import Message
 from tests.support.local_model import local_model
 from tests.support.recalls import make_recall
@@ -71,13 +71,13 @@ def test_cores_are_counted() -> None:
 
 
 def test_the_registry_makes_what_the_settings_name(tmp_path: Path) -> None:
-    assert make_encoder("none").identity.dimension == 0
-    assert make_encoder("static").identity.name == "static"
-    assert make_extractor("names").identity
-    assert make_generator(AnsweringSettings(generator="none")) is None
-    local = make_generator(AnsweringSettings(local=LocalModelSettings(path=tmp_path / "m.gguf")))
+    assert make_encoder(Settings(encoder="none")).identity.dimension == 0
+    assert make_encoder(Settings(encoder="static")).identity.name == "static"
+    assert make_extractor(Settings(extractor="names")).identity
+    assert make_generator(Settings(generator="none")) is None
+    local = make_generator(Settings(generator=f"local/{tmp_path}/m.gguf"))
     assert local is not None
-    assert local.name == "m"
+    assert local.name == "local/m"
 
 
 def test_a_script_that_runs_out_is_an_error() -> None:

@@ -19,7 +19,7 @@ from ecphoryrag.models.names import NamesExtractor
 from ecphoryrag.ports import Encoded, Extractor, IndexedDocument, Store
 from ecphoryrag.settings import ChunkSettings, IndexingSettings
 from ecphoryrag.store import open_store
-from ecphoryrag.types import Chunk, Document, EncoderIdentity, Extraction, Failure
+from ecphoryrag.types import Chunk, Document, EncoderIdentity, Extraction, Failure, Usage
 
 SETTINGS = IndexingSettings(batch=3, chunks=ChunkSettings(budget=16, overlap=0))
 DOCUMENTS = [
@@ -55,6 +55,17 @@ class FailingExtractor:
     @property
     def identity(self) -> str:
         return self._names.identity
+
+    @property
+    def model(self) -> None:
+        return None
+
+    @property
+    def parallel(self) -> int:
+        return 1
+
+    def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
+        return self._names.estimate(document, chunks)
 
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> Sequence[Extraction]:
         if "OMEN" in document.text:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ecphoryrag.cli import options
 from ecphoryrag.errors import SettingsError
 from ecphoryrag.settings import Settings, explain_settings, load_settings
-from ecphoryrag.settings.indexing import EncoderName, StdinFormat
+from ecphoryrag.settings.indexing import StdinFormat
 from ecphoryrag.settings.recall import MethodName
 
 
@@ -87,12 +87,12 @@ def test_a_file_that_is_not_toml_is_an_error(here: Path, content: bytes) -> None
 
 def test_relative_paths_in_a_file_count_from_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "conf").mkdir()
-    content = "store = 'a.ecphory'\n[answering.local]\npath = '/models/m.gguf'\ncache = '~/models'\n"
+    content = "store = 'a.ecphory'\n[models.local]\npath = '/models/m.gguf'\ncache = '~/models'\n"
     (here / "conf/x.toml").write_text(content, encoding="utf-8")
     settings = load_settings(config=here / "conf/x.toml")
     assert settings.store == here / "conf/a.ecphory"
-    assert settings.answering.local.path == Path("/models/m.gguf")
-    assert settings.answering.local.cache == Path("~/models")
+    assert settings.models.local.path == Path("/models/m.gguf")
+    assert settings.models.local.cache == Path("~/models")
     monkeypatch.setenv("ECPHORY_STORE", "b.ecphory")
     assert load_settings(config=here / "conf/x.toml").store == Path("b.ecphory")
 
@@ -104,7 +104,7 @@ def test_a_home_folder_in_the_stores_path_is_meant(here: Path, monkeypatch: pyte
 
 
 def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ECPHORY_ANSWERING__LOCAL__PATH", "")
+    monkeypatch.setenv("ECPHORY_MODELS__LOCAL__PATH", "")
     monkeypatch.setenv("ECPHORY_RECALL__K", "")
     monkeypatch.setenv("ECPHORY_NO_SUCH", "")
     assert load_settings() == Settings()
@@ -130,7 +130,11 @@ def test_a_group_may_be_set_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ECPHORY_STORE__X", "x", "ECPHORY_STORE__X names no setting"),
         ("ECPHORY_RECALL__K", "many", r"setting recall\.k: .*set by the environment variable ECPHORY_RECALL__K"),
         ("ECPHORY_RECALL__K", "0", r"setting recall\.k: .*greater than 0"),
-        ("ECPHORY_INDEXING__ENCODER", "big", r"setting indexing\.encoder: .*'static', 'minilm' or 'none'"),
+        (
+            "ECPHORY_ENCODER",
+            "big",
+            r"setting encoder: .*`static`, `minilm`, `none`, .*`ollama/MODEL`",
+        ),
         ("ECPHORY_RECALL", "3", r"setting recall: .*ECPHORY_RECALL"),
     ],
 )
@@ -178,5 +182,4 @@ def test_every_setting_has_a_reason_and_every_group_refuses_unknown_names_and_ch
 
 def test_the_command_line_names_the_same_choices() -> None:
     assert tuple(options.Method) == get_args(MethodName)
-    assert tuple(options.EncoderChoice) == get_args(EncoderName)
     assert tuple(options.InputFormat) == get_args(StdinFormat)

@@ -18,8 +18,8 @@ ATTEMPTS = 2
 CORRECTION_TOKENS = 96
 """Room kept for what was wrong with the first reply."""
 NO_MODEL = (
-    "no language model is configured, so here is the evidence only: set answering.generator to local and run "
-    "`ecphory model fetch`, or set answering.local.path to a GGUF file"
+    "no language model is configured, so here is the evidence only: set generator to local and run "
+    "`ecphory model fetch`, or set models.local.path to a GGUF file"
 )
 
 
@@ -86,7 +86,7 @@ def evidence_limit(question: str, generator: Generator, settings: AnsweringSetti
     if room <= 0:
         raise PromptTooLong(
             f"instructions, question and reply take {fixed} tokens, and the model's context is "
-            f"{generator.context_size}: raise answering.local.context, or lower answering.answer_tokens"
+            f"{generator.context_size}: raise models.local.context, or lower answering.answer_tokens"
         )
     return min(settings.evidence_tokens, room)
 

@@ -19,14 +19,6 @@ class Method(StrEnum):
     HYBRID = "hybrid"
 
 
-class EncoderChoice(StrEnum):
-    """The encoders; named here again for the same reason."""
-
-    STATIC = "static"
-    MINILM = "minilm"
-    NONE = "none"
-
-
 class InputFormat(StrEnum):
     """How standard input is read."""
 
@@ -47,8 +39,13 @@ Config: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 Encoder: TypeAlias = Annotated[
-    EncoderChoice | None,
-    typer.Option("--encoder", help="The encoder of the store; fixed when it is created.", show_default=False),
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="NAME",
+        help="The encoder of the store, fixed when it is created: static, minilm, none, ollama/MODEL, openai/MODEL.",
+        show_default=False,
+    ),
 ]
 MethodOption: TypeAlias = Annotated[
     Method | None,

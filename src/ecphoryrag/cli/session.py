@@ -48,11 +48,10 @@ class Session:
 
     def arguments(self) -> dict[str, Any]:
         """The options as a tree of settings."""
-        indexing = {"encoder": self.encoder, "stdin_format": self.stdin_format}
-        tree: dict[str, Any] = {"indexing": {name: value for name, value in indexing.items() if value is not None}}
-        if self.store is not None:
-            tree["store"] = self.store
-        return tree
+        tree: dict[str, Any] = {"store": self.store, "encoder": self.encoder}
+        if self.stdin_format is not None:
+            tree["indexing"] = {"stdin_format": self.stdin_format}
+        return {name: value for name, value in tree.items() if value is not None}
 
     def settings(self) -> Settings:
         """The settings in force. Raises SettingsError."""

@@ -118,7 +118,7 @@ def evaluate(session: Session, evaluation: Evaluation) -> ExitCode:
             evaluation.corpus,
             evaluation.questions,
             evaluation.methods,
-            encoder=settings.indexing.encoder,
+            encoder=settings.encoder,
             titles=evaluation.titles,
             limit=evaluation.limit,
             output=None if to_stdout else evaluation.output,
@@ -136,7 +136,7 @@ def fetch_model(session: Session) -> ExitCode:
     """Fetch the default language model, unless it is there."""
     from ecphoryrag.models.fetch import bytes_to_fetch, fetch_model  # noqa: PLC0415 - of this command alone
 
-    local = session.settings().answering.local
+    local = session.settings().models.local
     missing = bytes_to_fetch(local)
     if missing:
         sys.stderr.write(f"Fetching the language model: {missing / 1e9:.2f} GB.\n")
@@ -150,7 +150,7 @@ def model_path(session: Session) -> ExitCode:
     """Show where the language model's file is."""
     from ecphoryrag.models.files import resolve_model  # noqa: PLC0415 - of this command alone
 
-    path = resolve_model(session.settings().answering.local)
+    path = resolve_model(session.settings().models.local)
     _show(session, {"path": path}, lambda screen: screen.line(str(path)))
     return ExitCode.OK
 

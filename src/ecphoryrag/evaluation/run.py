@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
@@ -39,10 +38,8 @@ from ecphoryrag.evaluation.statistics import paired_bootstrap, standard_error
 from ecphoryrag.indexing import Progress
 from ecphoryrag.memory import Memory
 from ecphoryrag.settings import Settings
-from ecphoryrag.settings.indexing import EncoderName
+from ecphoryrag.settings.models import encoder_name
 from ecphoryrag.types import JsonValue
-
-ENCODERS: tuple[str, ...] = get_args(EncoderName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,10 @@ class EvaluationRequest:
 
     def __post_init__(self) -> None:
         check_methods(self.methods)
-        if self.encoder not in ENCODERS:
-            raise InputError(f"unknown encoder {self.encoder!r}; the encoders are {', '.join(ENCODERS)}")
+        try:
+            encoder_name(self.encoder)
+        except ValueError as error:
+            raise InputError(f"unknown encoder: {error}") from error
 
 
 def evaluate(request: EvaluationRequest, settings: Settings, progress: ProgressBar | None = None) -> EvaluationReport:
@@ -74,8 +73,7 @@ def evaluate(request: EvaluationRequest, settings: Settings, progress: ProgressB
     require_ir_measures()
     tell = progress or _silent
     dataset = load_dataset(request.corpus, request.questions, titles=request.titles, limit=request.limit)
-    indexing = settings.indexing.model_copy(update={"encoder": request.encoder})
-    settings = settings.model_copy(update={"indexing": indexing})
+    settings = settings.model_copy(update={"encoder": request.encoder})
     with tempfile.TemporaryDirectory(prefix="ecphory-eval-") as folder:
         store = Path(folder) / "store.ecphory"
         index = _index(dataset, store, settings, tell)

@@ -16,6 +16,7 @@ from ecphoryrag.ports import Encoded, Encoder, Extractor, IndexedDocument, Store
 from ecphoryrag.settings.indexing import IndexingSettings
 from ecphoryrag.text.chunking import chunk_document
 from ecphoryrag.types import AddReport, Chunk, Document, Extraction, Failure, Usage
+from ecphoryrag.vectors import unit_rows
 
 BATCH_CHARACTERS = 2**21
 """Text of a batch, beside the setting's number of documents: what is derived from 2 MB stays near 100 MB."""
@@ -73,8 +74,8 @@ def passage_vectors(heads: Sequence[str], texts: Sequence[str], encoder: Encoder
     headed = np.array([at for at, head in enumerate(heads) if head], np.int64)
     mixed = below.vectors.copy()
     mixed[headed] = (1 - share) * mixed[headed] + share * above.vectors[[row[heads[at]] for at in headed]]
-    norms = np.linalg.norm(mixed, axis=1, keepdims=True)
-    return Encoded(np.asarray(mixed / np.where(norms == 0, 1, norms), np.float32), above.tokens + below.tokens)
+    spent = above.usage + below.usage
+    return Encoded(unit_rows(mixed), spent.embedding_tokens, spent.calls, spent.estimated, spent.cached)
 
 
 def _total(items: Iterable[Loaded]) -> int | None:
@@ -196,7 +197,7 @@ class _Run:
         heads = [head for item in prepared for head in item.heads()]
         texts = [text for item in prepared for text in item.texts()]
         encoded = passage_vectors(heads, texts, self.encoder)
-        self.usage += Usage(embedding_tokens=encoded.tokens)
+        self.usage += encoded.usage
         return encoded.vectors
 
     def commit(self, document: IndexedDocument) -> None:

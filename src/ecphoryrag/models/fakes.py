@@ -43,6 +43,9 @@ class HashEncoder:
                 vectors[at] = total / np.linalg.norm(total)
         return Encoded(vectors, tokens)
 
+    def close(self) -> None:
+        """Nothing to release."""
+
     def _vector(self, word: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         seed = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return np.random.default_rng(int.from_bytes(seed, "big")).standard_normal(self._dimension)
@@ -56,6 +59,8 @@ class ScriptedGenerator:
     """
 
     name = "scripted"
+    identity = "scripted"
+    counts_exactly = True
 
     def __init__(
         self, replies: Iterable[str] | Script, *, context_size: int = 4096, finish_reason: str = "stop"
@@ -67,8 +72,9 @@ class ScriptedGenerator:
         self.asked: list[tuple[Message, ...]] = []
         self.schemas: list[JsonSchema | None] = []
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
         """Words of all messages."""
+        del schema  # it is followed, not read
         return sum(len(message.content.split()) for message in messages)
 
     def generate(self, messages: Sequence[Message], schema: JsonSchema | None, max_tokens: int) -> Generation:

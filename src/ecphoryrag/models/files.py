@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ecphoryrag.errors import ModelFetchError, ModelNotAvailable
-from ecphoryrag.settings.answering import LocalModelSettings
+from ecphoryrag.settings.models import LocalModelSettings
 
 MODEL_NAME = "qwen2.5-coder-1.5b-instruct-q4_k_m"
 MODEL_BYTES = 1_117_320_768
@@ -55,15 +55,15 @@ def resolve_model(settings: LocalModelSettings) -> Path:
         path = settings.path.expanduser()
         if not path.is_file():
             raise ModelNotAvailable(
-                f"there is no model file at {path}: set answering.local.path to a GGUF file, "
+                f"there is no model file at {path}: set models.local.path to a GGUF file, "
                 f"or leave it empty and run `{FETCH_COMMAND}`"
             )
         return path
     path = default_model(settings)
     if not path.is_file():
         raise ModelNotAvailable(
-            f"no language model is there yet: run `{FETCH_COMMAND}` (1.1 GB, once), or set answering.local.path to a "
-            "GGUF file of your own, or answering.generator to none to be given evidence only"
+            f"no language model is there yet: run `{FETCH_COMMAND}` (1.1 GB, once), or set models.local.path to a "
+            "GGUF file of your own, or generator to none to be given evidence only"
         )
     if not is_verified(path):
         verify(path)

@@ -22,7 +22,7 @@ from ecphoryrag.errors import GenerationError, ModelNotAvailable, PromptTooLong
 from ecphoryrag.models.files import MODEL_NAME, resolve_model
 from ecphoryrag.models.packaged import encodable
 from ecphoryrag.ports import JsonSchema
-from ecphoryrag.settings.answering import LocalModelSettings
+from ecphoryrag.settings.models import LocalModelSettings
 from ecphoryrag.types import Generation, JsonValue, Message, Usage
 
 REMEDY = "pip install 'ecphoryrag[local]'"
@@ -46,16 +46,28 @@ class LocalGenerator:
 
     @property
     def name(self) -> str:
-        """The model file's name without its ending."""
-        return MODEL_NAME if self._settings.path is None else self._settings.path.stem
+        """``local/`` and the model file's name without its ending."""
+        return f"local/{MODEL_NAME if self._settings.path is None else self._settings.path.stem}"
+
+    @property
+    def identity(self) -> str:
+        """The name, and the file's size: another file under the name would answer otherwise. Greedy."""
+        path = resolve_model(self._settings)
+        return f"{self.name} {path.stat().st_size} greedy"
+
+    @property
+    def counts_exactly(self) -> bool:
+        """Always: by the model's own tokenizer and template."""
+        return True
 
     @property
     def context_size(self) -> int:
         """Tokens of prompt and reply together. Loads the model."""
         return self._server().context
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
         """Prompt tokens of the messages as :meth:`generate` sends them, chat template included. Loads the model."""
+        del schema  # it constrains the reply and is not part of the prompt
         server = self._server()
         return server.count(_chat(server, messages))
 
@@ -72,7 +84,7 @@ class LocalGenerator:
         if prompt + max_tokens > server.context:
             raise PromptTooLong(
                 f"the prompt has {prompt} tokens and the reply may take {max_tokens}, more than the context of "
-                f"{server.context}: raise answering.local.context or lower answering.evidence_tokens"
+                f"{server.context}: raise models.local.context or lower answering.evidence_tokens"
             )
         request: dict[str, Any] = {"messages": chat, "max_tokens": max_tokens, "temperature": 0.0, "seed": 0}
         if schema is not None:
@@ -101,7 +113,7 @@ class _Server:
             raise ModelNotAvailable(f"the generator local needs the package xllamacpp: run `{REMEDY}`") from error
         with path.open("rb") as file:
             if file.read(4) != b"GGUF":
-                raise ModelNotAvailable(f"{path} is not a GGUF file: set answering.local.path to one that is")
+                raise ModelNotAvailable(f"{path} is not a GGUF file: set models.local.path to one that is")
         self._key = secrets.token_hex()
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
@@ -123,7 +135,7 @@ class _Server:
             raise ModelNotAvailable(
                 f"llama.cpp cannot load {path} ({error}): the file may be damaged or incomplete, of an architecture "
                 "that this version of xllamacpp does not know, or too large for the memory; "
-                "set answering.local.path to another, or upgrade xllamacpp"
+                "set models.local.path to another, or upgrade xllamacpp"
             ) from error
         self._to_grammar = xllamacpp.json_schema_to_grammar
         self._address = urlsplit(self._server.listening_address).netloc
@@ -190,7 +202,7 @@ def _raise_for(reply: Mapping[str, Any]) -> None:
         return
     message = error.get("message", error) if isinstance(error, dict) else error
     if isinstance(error, dict) and error.get("type") == "exceed_context_size_error":
-        raise PromptTooLong(f"{message}: raise answering.local.context or lower answering.evidence_tokens")
+        raise PromptTooLong(f"{message}: raise models.local.context or lower answering.evidence_tokens")
     raise GenerationError(f"llama.cpp refuses the request: {message}")
 
 

@@ -12,9 +12,9 @@ from tokenizers import Encoding, Tokenizer
 
 from ecphoryrag.errors import ModelNotAvailable
 from ecphoryrag.models.packaged import encodable, packaged_file
-from ecphoryrag.models.static import unit_rows
 from ecphoryrag.ports import Encoded, Vectors
 from ecphoryrag.types import EncoderIdentity
+from ecphoryrag.vectors import unit_rows
 
 REMEDY = "pip install 'ecphoryrag[minilm]'"
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -83,6 +83,9 @@ class MiniLMEncoder:
             np.add.at(sums, np.asarray(rows), self._run(tokens))
         # Scaling to unit length makes the sum do for the mean.
         return Encoded(unit_rows(sums), sum(map(len, ids)))
+
+    def close(self) -> None:
+        """Nothing to release."""
 
     def _run(self, windows: Sequence[Sequence[int]]) -> Vectors:
         """(len(windows), 384) sum of the token vectors of each window, its marks included, padding not."""

@@ -15,7 +15,7 @@ from ecphoryrag.text.mentions import Found, find_names
 from ecphoryrag.text.names import Manner, Span, manner_of
 from ecphoryrag.text.sentences import split_sentences
 from ecphoryrag.text.wordlists import DETERMINERS, GENERIC_HEADINGS
-from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention, Sentence
+from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention, Sentence, Usage
 
 VERSION = 2
 _DESCRIPTION_CHARACTERS = 300
@@ -69,6 +69,20 @@ class NamesExtractor:
     def identity(self) -> str:
         """Name and version; the version grows whenever the output for some text changes."""
         return f"names/{VERSION}"
+
+    @property
+    def model(self) -> None:
+        """None: no language model is called."""
+
+    @property
+    def parallel(self) -> int:
+        """1: it is work of this processor."""
+        return 1
+
+    def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
+        """Nothing: no model is called."""
+        del document, chunks
+        return Usage()
 
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
         """One extraction a chunk, in order, its mentions by field and offset. Pure; raises nothing."""

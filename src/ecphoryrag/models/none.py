@@ -25,3 +25,6 @@ class NoEncoder:
         """(len(texts), 0) float32, no token spent."""
         del kind
         return Encoded(np.zeros((len(texts), 0), np.float32), 0)
+
+    def close(self) -> None:
+        """Nothing to release."""

@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ecphoryrag.errors import SettingsError
 from ecphoryrag.ports import Encoder, Extractor, Generator
-from ecphoryrag.settings.answering import AnsweringSettings
-from ecphoryrag.settings.indexing import EncoderName, ExtractorName
+from ecphoryrag.settings import Settings, split_name
 
 
-def make_encoder(name: EncoderName) -> Encoder:
-    """The encoder of this name. Raises ModelNotAvailable if its package is missing."""
-    if name == "static":
+def make_encoder(settings: Settings) -> Encoder:
+    """The configured encoder. Raises ModelNotAvailable if its package is missing."""
+    backend, _ = split_name(settings.encoder)
+    if backend == "static":
         from ecphoryrag.models.static import StaticEncoder  # noqa: PLC0415
 
         return StaticEncoder()
-    if name == "minilm":
+    if backend == "minilm":
         from ecphoryrag.models.minilm import MiniLMEncoder  # noqa: PLC0415
 
         return MiniLMEncoder()
-    from ecphoryrag.models.none import NoEncoder  # noqa: PLC0415
+    if backend == "none":
+        from ecphoryrag.models.none import NoEncoder  # noqa: PLC0415
 
-    return NoEncoder()
+        return NoEncoder()
+    raise SettingsError(f"the encoder {settings.encoder} is not there yet")
 
 
-def make_extractor(name: ExtractorName) -> Extractor:
-    """The extractor of this name."""
-    del name  # there is one so far
+def make_extractor(settings: Settings) -> Extractor:
+    """The configured extractor."""
+    if settings.extractor != "names":
+        raise SettingsError(f"the extractor {settings.extractor} is not there yet")
     from ecphoryrag.models.names import NamesExtractor  # noqa: PLC0415
 
     return NamesExtractor()
 
 
-def make_generator(settings: AnsweringSettings) -> Generator | None:
-    """The configured generator, or None if the settings say ``none``.
+def make_generator(settings: Settings, name: str | None = None) -> Generator | None:
+    """The generator of this name, or the configured one; None if that is ``none``.
 
     Raises ModelNotAvailable if its package or model file is missing.
     """
-    if settings.generator == "none":
+    backend, model = split_name(name or settings.generator)
+    if backend == "none":
         return None
-    from ecphoryrag.models.local import LocalGenerator  # noqa: PLC0415
+    if backend == "local":
+        from ecphoryrag.models.local import LocalGenerator  # noqa: PLC0415
 
-    return LocalGenerator(settings.local)
+        local = settings.models.local
+        return LocalGenerator(local.model_copy(update={"path": Path(model)}) if model else local)
+    raise SettingsError(f"the generator {name or settings.generator} is not there yet")

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from ecphoryrag.models.packaged import encodable, packaged_file
 from ecphoryrag.ports import Encoded, Vectors
 from ecphoryrag.types import EncoderIdentity
+from ecphoryrag.vectors import unit_rows
 
 PACKAGE = "wordllama"
 REMEDY = "pip install 'wordllama==0.4.0.post1'"
@@ -75,6 +76,9 @@ class StaticEncoder:
             tokens += sum(map(len, ids))
         return Encoded(vectors, tokens)
 
+    def close(self) -> None:
+        """Nothing to release."""
+
     def _pool(self, ids: list[NDArray[np.int64]]) -> Vectors:
         """(len(ids), 256) unit rows from the token ids of each text."""
         offsets = np.cumsum([0, *map(len, ids)])
@@ -84,9 +88,3 @@ class StaticEncoder:
         counts = sp.csr_array((ones, columns, offsets), shape=(len(ids), len(used)))
         # Scaling to unit length makes the sum do for the mean.
         return unit_rows(np.asarray(counts @ self._table[used].astype(np.float32)))
-
-
-def unit_rows(vectors: Vectors) -> Vectors:
-    """(n, d) rows scaled to unit length; a zero row stays zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms == 0, 1, norms), np.float32)

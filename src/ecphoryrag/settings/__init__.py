@@ -5,9 +5,17 @@ file named by ``ECPHORY_CONFIG`` or else ``ecphory.toml`` in the working folder,
 :func:`load_settings` is called.
 """
 
-from ecphoryrag.settings.answering import AnsweringSettings, LocalModelSettings
-from ecphoryrag.settings.indexing import ChunkSettings, IndexingSettings
+from ecphoryrag.settings.answering import AnsweringSettings
+from ecphoryrag.settings.indexing import ChunkSettings, ExtractionSettings, IndexingSettings
 from ecphoryrag.settings.load import Origin, SettingValue, explain_settings, load_settings
+from ecphoryrag.settings.models import (
+    LocalModelSettings,
+    ModelsSettings,
+    OllamaSettings,
+    OpenAISettings,
+    ServerSettings,
+    split_name,
+)
 from ecphoryrag.settings.recall import EcphorySettings, FlatSettings, MethodName, PaperSettings, RecallSettings
 from ecphoryrag.settings.root import Settings
 
@@ -15,15 +23,21 @@ __all__ = [
     "AnsweringSettings",
     "ChunkSettings",
     "EcphorySettings",
+    "ExtractionSettings",
     "FlatSettings",
     "IndexingSettings",
     "LocalModelSettings",
     "MethodName",
+    "ModelsSettings",
+    "OllamaSettings",
+    "OpenAISettings",
     "Origin",
     "PaperSettings",
     "RecallSettings",
+    "ServerSettings",
     "SettingValue",
     "Settings",
     "explain_settings",
     "load_settings",
+    "split_name",
 ]

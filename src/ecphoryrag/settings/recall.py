@@ -139,6 +139,17 @@ class FlatSettings(Group):
     """How much a long chunk is discounted (the field's usual value)."""
 
 
+class ModelCueSettings(Group):
+    """What a language model may add at question time; one call each, and none unless it is switched on."""
+
+    cues: bool = False
+    """Ask which entities the question is about, beyond those matched by name."""
+    cue_share: Share = 0.5
+    """What a cue that the model names weighs, beside 1 for one that stands in the question."""
+    relations: NonNegativeInt = 0
+    """How many of the implicit relations are labelled, best first; 0: none, and no call."""
+
+
 class RecallSettings(Group):
     """Which method recalls, and how much."""
 
@@ -150,5 +161,7 @@ class RecallSettings(Group):
     """Of the method `ecphory`."""
     paper: PaperSettings = PaperSettings()
     """Of the method `paper`."""
+    llm: ModelCueSettings = ModelCueSettings()
+    """What a language model adds."""
     flat: FlatSettings = FlatSettings()
     """Of the methods `dense`, `bm25` and `hybrid`."""

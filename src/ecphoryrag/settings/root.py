@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from ecphoryrag.settings.answering import AnsweringSettings
 from ecphoryrag.settings.indexing import IndexingSettings
+from ecphoryrag.settings.models import ModelsSettings, encoder_name, extractor_name, generator_name
 from ecphoryrag.settings.recall import RecallSettings
 
 ENVIRONMENT_PREFIX = "ECPHORY_"
@@ -38,6 +39,16 @@ class Settings(BaseSettings):
 
     store: Annotated[Path, AfterValidator(_at_home)] = Path("memory.ecphory")
     """The store that the command line uses where `--store` is not given."""
+    generator: Annotated[str, AfterValidator(generator_name)] = "local"
+    """The language model: `local` (or `local/FILE.gguf`), `openai/MODEL`, `ollama/MODEL`; `none`: evidence only."""
+    encoder: Annotated[str, AfterValidator(encoder_name)] = "static"
+    """Fits every machine; `minilm` recalls better and indexes more slowly; `none` is the smallest install; or
+    `ollama/MODEL`, `openai/MODEL`, `local/FILE.gguf`. A store keeps the one it was made with."""
+    extractor: Annotated[str, AfterValidator(extractor_name)] = "names"
+    """`names` is deterministic, needs no model and costs no token; `llm` asks the generator, `llm/ollama/MODEL` another
+    model, once a chunk."""
+    models: ModelsSettings = ModelsSettings()
+    """Models in this process, and servers."""
     indexing: IndexingSettings = IndexingSettings()
     """From documents to the store."""
     recall: RecallSettings = RecallSettings()

@@ -32,14 +32,6 @@ def positions_of(rows: NDArray[np.int64], ordered: NDArray[np.int64]) -> NDArray
     return np.asarray(ranks[at], np.int64)
 
 
-def unit_rows(half: NDArray[np.float16]) -> NDArray[np.float32]:
-    """(n, d) float32 of unit length from (n, d) float16; zero rows stay zero."""
-    rows = half.astype(np.float32)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    np.divide(rows, norms, out=rows, where=norms > 0)
-    return rows
-
-
 def csr(
     cells: NDArray[np.int64], values: NDArray[np.generic], shape: tuple[int, int], kind: type[np.generic]
 ) -> sp.csr_array:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecphoryrag.ports import Encoder, Vectors
-from ecphoryrag.store.arrays import HALF, unit_rows
+from ecphoryrag.store.arrays import HALF
 from ecphoryrag.store.cachefile import Arrays, read_cache, write_cache
 from ecphoryrag.types import EncoderIdentity, Entity
+from ecphoryrag.vectors import unit_rows
 
 _HASH_BYTES = 16
 ENCODED_AT_ONCE = 1024

@@ -14,10 +14,11 @@ from ecphoryrag.errors import InputError
 from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.snapshot import ABOUT_KINDS
 from ecphoryrag.store import sql
-from ecphoryrag.store.arrays import HALF, unit_rows
+from ecphoryrag.store.arrays import HALF
 from ecphoryrag.store.linking import word_hashes
 from ecphoryrag.text.terms import segment
 from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention
+from ecphoryrag.vectors import unit_rows
 
 FIELDS: tuple[Field, ...] = ("title", "text")
 """``mentions.field`` holds the position here."""

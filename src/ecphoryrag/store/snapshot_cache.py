@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ecphoryrag.snapshot import Snapshot
-from ecphoryrag.store.arrays import HALF, unit_rows
+from ecphoryrag.store.arrays import HALF
 from ecphoryrag.store.cachefile import Arrays, pack_strings, read_cache, unpack_strings, write_cache
+from ecphoryrag.vectors import unit_rows
 
 LAYOUT = 1
 """Part of the stamp: raise it when what the file holds changes."""

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
-from ecphoryrag.store.arrays import HALF, csr, integers, positions_of, unit_rows
+from ecphoryrag.store.arrays import HALF, csr, integers, positions_of
 from ecphoryrag.store.lexical import term_counts
 from ecphoryrag.store.linking import NOT_NAMES, find_linked
+from ecphoryrag.vectors import unit_rows
 
 _LINKABLE = """
 SELECT DISTINCT entity FROM mentions
