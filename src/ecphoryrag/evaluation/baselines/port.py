@@ -57,7 +57,7 @@ class Retrieved:
     """Ids, best first, each once."""
     recall: Recall
     """The evidence for the shared reader, in the method's order."""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
 
