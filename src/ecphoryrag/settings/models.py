@@ -126,6 +126,8 @@ class OpenAISettings(ServerSettings):
     """The environment variable that holds the key. A server that needs no key needs no variable."""
     api_key_file: Path | None = None
     """A file that holds the key and nothing else; used where the variable is not set."""
+    embedding_base_url: Address | None = None
+    """Where embeddings are, if another server makes them; empty: at `base_url`."""
     structured: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     """How a reply is held to a schema; `auto` takes the strictest that the server accepts."""
 
