@@ -291,6 +291,18 @@ class Store(Protocol):
         """Add the document, or replace the one with its id, in one transaction."""
         ...
 
+    def complete(self, id: str, content_hash: str, extractions: Mapping[int, Extraction]) -> None:
+        """Put these extractions, by ordinal, in the place of those that failed; all else of the document stays.
+
+        One transaction. An extraction may have failed again; chunks that have not failed are left as they are. Raises
+        DocumentNotFound, with nothing changed, if the document is gone or has another content by now.
+        """
+        ...
+
+    def incomplete(self, ids: Sequence[str] | None = None) -> list[str]:
+        """Ids of the documents with failed chunks, in order; of these documents alone, if they are given."""
+        ...
+
     def flush(self) -> None:
         """Make all commits so far safe against loss of power; called before a report is given."""
         ...
@@ -312,7 +324,7 @@ class Store(Protocol):
         ...
 
     def indexed(self, id: str) -> IndexedDocument:
-        """The document with its chunks, mentions and vectors. Raises DocumentNotFound."""
+        """The document with its chunks, extractions, failed ones among them, and vectors. Raises DocumentNotFound."""
         ...
 
     def reading(self) -> AbstractContextManager[View]:

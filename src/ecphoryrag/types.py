@@ -361,7 +361,11 @@ class StoreStatus:
     bytes: int
     text_bytes: int
     incomplete: tuple[Failure, ...] = ()
-    """Documents with chunks that could not be extracted, and why."""
+    """Documents with chunks that could not be extracted, and why; the first hundred by id."""
+    incomplete_documents: int = 0
+    """How many such documents there are."""
+    failed_chunks: int = 0
+    """Their chunks without an extraction."""
     spending: tuple[Spending, ...] = ()
     """All that language models and servers were paid for this store, by purpose and model."""
     reembedding: str | None = None

@@ -86,7 +86,9 @@ def test_the_file_says_what_it_is(path: Path) -> None:
     with sqlite3.connect(path) as plain:
         assert plain.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
         assert plain.execute("PRAGMA user_version").fetchone() == (FORMAT,)
-        assert plain.execute("SELECT number, name FROM migrations").fetchall() == [(1, "create the tables")]
+        assert plain.execute("SELECT number, name FROM migrations").fetchall() == [
+            (migration.number, migration.name) for migration in schema.MIGRATIONS
+        ]
         assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert plain.execute("PRAGMA foreign_key_check").fetchall() == []
     plain.close()
@@ -174,19 +176,24 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
     def succeed(connection: apsw.Connection) -> None:
         connection.execute("CREATE TABLE whole (done)")
 
-    migrations = [*schema.MIGRATIONS, schema.Migration(2, "make whole", succeed), schema.Migration(3, "fail", fail)]
+    migrations = [
+        *schema.MIGRATIONS,
+        schema.Migration(FORMAT + 1, "make whole", succeed),
+        schema.Migration(FORMAT + 2, "fail", fail),
+    ]
     monkeypatch.setattr(connections, "MIGRATIONS", tuple(migrations))
-    monkeypatch.setattr(connections, "FORMAT", 3)
+    monkeypatch.setattr(connections, "FORMAT", FORMAT + 2)
     with pytest.raises(RuntimeError, match="no more"), opened(path):
         pass
-    with pytest.raises(StoreError, match=r"format 1.*open it once for writing"), opened(path, read_only=True):
+    with pytest.raises(StoreError, match=rf"format {FORMAT}.*open it once for writing"), opened(path, read_only=True):
         pass
-    monkeypatch.setattr(connections, "MIGRATIONS", tuple(migrations[:2]))
-    monkeypatch.setattr(connections, "FORMAT", 2)
+    monkeypatch.setattr(connections, "MIGRATIONS", tuple(migrations[:-1]))
+    monkeypatch.setattr(connections, "FORMAT", FORMAT + 1)
     with opened(path) as store:
         assert store.status().documents == len(sample())
     with sqlite3.connect(path) as plain:
-        assert [name for (name,) in plain.execute("SELECT name FROM migrations")] == ["create the tables", "make whole"]
+        names = [name for (name,) in plain.execute("SELECT name FROM migrations ORDER BY number")]
+        assert names == [*(migration.name for migration in schema.MIGRATIONS), "make whole"]
         assert plain.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").fetchone() == (0,)
     plain.close()
 

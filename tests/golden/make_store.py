@@ -16,7 +16,7 @@ from ecphoryrag.ports import Store
 from ecphoryrag.store import open_store
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.types import Heading
-from tests.support.indexed_documents import ENCODER, EXTRACTOR, indexed_document
+from tests.support.indexed_documents import ENCODER, EXTRACTOR, indexed_document, with_failures
 
 FOLDER = Path(__file__).parent
 
@@ -45,6 +45,9 @@ def described(store: Store) -> dict[str, Any]:
                 "vectors": [[round(float(value), 3) for value in row] for row in indexed.vectors],
             }
         )
+        failures = [[at, found.failure] for at, found in enumerate(indexed.extractions) if found.failure is not None]
+        if failures:
+            documents[-1]["failures"] = failures
     with store.reading() as view:
         shot = view.snapshot
         terms = {term: int(shot.term_counts[:, [column]].sum()) for term, column in shot.terms.items()}
@@ -71,6 +74,7 @@ def make(path: Path) -> dict[str, Any]:
             source="notes/東京.md",
         ),
         indexed_document("ida", "Ida Moen was a keeper. Ida Moen and IM are one.", "Ida Moen"),
+        with_failures(indexed_document("log", "Storm in Tromsø.\nGrey Point Light went out.\nIda Moen lit it."), 0, 2),
     ):
         store.commit(indexed)
     store.delete(["gone"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,15 @@ def _extraction(document: Document, chunk: Chunk) -> Extraction:
     pairs = itertools.pairwise(mentions)
     aliases = tuple((one.key, other.key) for one, other in pairs if one.name[0] == other.name[0])
     return Extraction(tuple(mention for mention in mentions if mention.key), aliases)
+
+
+def with_failures(indexed: IndexedDocument, *ordinals: int) -> IndexedDocument:
+    """The document with the extraction of these chunks failed."""
+    extractions = tuple(
+        Extraction(failure=f"no reply to chunk {at} could be used") if at in ordinals else extraction
+        for at, extraction in enumerate(indexed.extractions)
+    )
+    return replace(indexed, extractions=extractions)
 
 
 def contents(snapshot: Snapshot) -> dict[str, Any]:

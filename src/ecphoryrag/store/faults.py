@@ -103,6 +103,7 @@ _TEXTS = (
     "SELECT key FROM entities",
     "SELECT type, description FROM mentions",
     "SELECT one, other FROM aliases",
+    "SELECT reason FROM failures",
     "SELECT name, value FROM properties",
 )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import apsw
 import numpy as np
@@ -53,10 +53,14 @@ def check(indexed: IndexedDocument, dimension: int) -> None:
         if chunk.ordinal != ordinal or document.text[chunk.start : chunk.end] != chunk.text:
             raise ValueError(f"Chunk {ordinal} of document {name} is not what its ordinal and offsets say.")
     for extraction in indexed.extractions:
-        for mention in extraction.mentions:
-            field = document.title if mention.field == "title" else document.text
-            if not mention.key or field[mention.start : mention.end] != mention.name or not mention.name:
-                raise ValueError(f"A mention of {mention.name!a} in document {name} does not stand where it says.")
+        _check_mentions(document.id, Texts(document.title, document.text), extraction)
+
+
+def _check_mentions(id: str, texts: Texts, extraction: Extraction) -> None:
+    for mention in extraction.mentions:
+        field = texts.title if mention.field == "title" else texts.text
+        if not mention.key or field[mention.start : mention.end] != mention.name or not mention.name:
+            raise ValueError(f"A mention of {mention.name!a} in document {id!a} does not stand where it says.")
 
 
 def _check_unicode(document: Document) -> None:
@@ -79,8 +83,7 @@ def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int
     row = connection.last_insert_rowid()
     title = segment(document.title)
     vectors = np.ascontiguousarray(indexed.vectors, HALF)
-    mentions: list[tuple[int | str | None, ...]] = []
-    aliases: list[tuple[int | str, ...]] = []
+    placed: list[_Placed] = []
     for chunk, extraction, vector in zip(indexed.chunks, indexed.extractions, vectors, strict=True):
         words = word_hashes(chunk.text).astype("<u4").tobytes()
         headings = _json(list(chunk.headings))
@@ -91,14 +94,73 @@ def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int
         connection.execute(
             "INSERT INTO search (rowid, title, body) VALUES (?, ?, ?)", (number, title, segment(chunk.text))
         )
-        mentions += _mention_rows(number, chunk, extraction, document.text)
+        placed.append((number, chunk, extraction))
+    _insert_extractions(connection, placed, document.text)
+
+
+_Placed: TypeAlias = tuple[int, Chunk, Extraction]
+"""A chunk's row, the chunk and what was found in it."""
+
+
+def _insert_extractions(connection: apsw.Connection, placed: Sequence[_Placed], text: str) -> None:
+    """Write what was found in chunks that have their rows, and why nothing was."""
+    mentions: list[tuple[int | str | None, ...]] = []
+    aliases: list[tuple[int | str, ...]] = []
+    failures: list[tuple[int | str, ...]] = []
+    for number, chunk, extraction in placed:
+        mentions += _mention_rows(number, chunk, extraction, text)
         aliases += [(number, at, one, other) for at, (one, other) in enumerate(extraction.aliases)]
+        if extraction.failure is not None:
+            failures.append((number, _storable(extraction.failure)))
     keys = {mention[2] for mention in mentions}
     connection.executemany(
         "INSERT INTO entities (key) VALUES (?) ON CONFLICT DO NOTHING", [(key,) for key in sorted(map(str, keys))]
     )
     connection.executemany(_INSERT_MENTION, mentions)
     connection.executemany("INSERT INTO aliases VALUES (?, ?, ?, ?)", aliases)
+    connection.executemany("INSERT INTO failures VALUES (?, ?)", failures)
+
+
+def _storable(reason: str) -> str:
+    """The reason with what UTF-8 cannot hold written out: it may quote what a model returned."""
+    return reason.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def complete(
+    connection: apsw.Connection, id: str, content_hash: str, extractions: Mapping[int, Extraction], extractor: int
+) -> bool:
+    """Put these extractions, by ordinal, in the place of failed ones; the caller holds the transaction.
+
+    False if there is no document of this id and content. Raises ValueError for a mention that is not in its text.
+    """
+    query = "SELECT row, extractor, title, text FROM documents WHERE id = ? AND content_hash = ?"
+    found = sql.row(connection, query, (id, content_hash)) if _is_unicode(id) else None
+    if found is None:
+        return False
+    row, first_extractor, title, text = found
+    for extraction in extractions.values():
+        _check_mentions(id, Texts(title, text), extraction)
+    failed = sql.rows(
+        connection,
+        "SELECT c.row, ordinal, start, stop FROM failures JOIN chunks c ON c.row = chunk WHERE document = ?",
+        (row,),
+    )
+    placed: list[_Placed] = [
+        (number, Chunk(id, ordinal, text[start:stop], start, stop), extractions[ordinal])
+        for number, ordinal, start, stop in failed
+        if ordinal in extractions
+    ]
+    numbers = [(number,) for number, _, _ in placed]
+    entities = _entities_of(connection, numbers)
+    connection.executemany("DELETE FROM failures WHERE chunk = ?", numbers)
+    connection.executemany("DELETE FROM mentions WHERE chunk = ?", numbers)
+    connection.executemany("DELETE FROM aliases WHERE chunk = ?", numbers)
+    _insert_extractions(connection, placed, text)
+    _delete_unnamed(connection, entities)
+    if extractor != first_extractor:
+        done = [(number, extractor) for number, _, extraction in placed if extraction.failure is None]
+        connection.executemany("INSERT INTO completions VALUES (?, ?)", done)
+    return True
 
 
 def _document_row(document: Document, extractor: int) -> tuple[int | str | None, ...]:
@@ -151,13 +213,27 @@ def _json(value: object) -> str:
 def delete(connection: apsw.Connection, row: int) -> None:
     """Remove a document with all that came from it; the caller holds the transaction."""
     chunks = connection.execute("SELECT row FROM chunks WHERE document = ?", (row,)).fetchall()
-    entities = connection.execute(
-        "SELECT DISTINCT entity FROM mentions WHERE chunk IN (SELECT row FROM chunks WHERE document = ?)", (row,)
-    ).fetchall()
+    entities = _entities_of(connection, chunks)
     connection.executemany("DELETE FROM search WHERE rowid = ?", chunks)
     connection.execute("DELETE FROM documents WHERE row = ?", (row,))
+    _delete_unnamed(connection, entities)
+
+
+def _entities_of(connection: apsw.Connection, chunks: Sequence[sql.Row]) -> list[int]:
+    """Rows of the entities that are mentioned in the chunks of these rows."""
+    found = sql.rows(
+        connection,
+        "SELECT DISTINCT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
+        (json.dumps([number for (number,) in chunks]),),
+    )
+    return [entity for (entity,) in found]
+
+
+def _delete_unnamed(connection: apsw.Connection, entities: Sequence[int]) -> None:
+    """Remove those of these entities that no chunk mentions any more."""
     connection.executemany(
-        "DELETE FROM entities WHERE row = ?1 AND NOT EXISTS (SELECT 1 FROM mentions WHERE entity = ?1)", entities
+        "DELETE FROM entities WHERE row = ?1 AND NOT EXISTS (SELECT 1 FROM mentions WHERE entity = ?1)",
+        [(entity,) for entity in entities],
     )
 
 
@@ -195,7 +271,7 @@ def read_document(connection: apsw.Connection, id: str) -> tuple[int, Document] 
 
 
 def read_indexed(connection: apsw.Connection, id: str, dimension: int) -> IndexedDocument | None:
-    """The document with its chunks, mentions and vectors; what the extraction cost is not kept."""
+    """The document with its chunks, extractions and vectors; what the extractions cost is not kept."""
     found = read_document(connection, id)
     if found is None:
         return None
@@ -206,17 +282,17 @@ def read_indexed(connection: apsw.Connection, id: str, dimension: int) -> Indexe
     chunk_rows = list(
         sql.rows(
             connection,
-            "SELECT row, ordinal, start, stop, headings, vector FROM chunks WHERE document = ? ORDER BY ordinal",
+            "SELECT row, ordinal, start, stop, headings, vector, reason FROM chunks LEFT JOIN failures ON chunk = row "
+            "WHERE document = ? ORDER BY ordinal",
             (row,),
         )
     )
-    for number, ordinal, start, stop, headings, vector in chunk_rows:
+    for number, ordinal, start, stop, headings, vector, failure in chunk_rows:
         chunks.append(Chunk(id, ordinal, document.text[start:stop], start, stop, tuple(json.loads(headings))))
         pairs = sql.rows(connection, "SELECT one, other FROM aliases WHERE chunk = ? ORDER BY number", (number,))
         aliases = tuple((one, other) for one, other in pairs)
-        extractions.append(
-            Extraction(tuple(read_mentions(connection, number, Texts(document.title, document.text))), aliases)
-        )
+        mentions = tuple(read_mentions(connection, number, Texts(document.title, document.text)))
+        extractions.append(Extraction(mentions, aliases, failure=failure))
         vectors.append(vector)
     half = np.frombuffer(b"".join(vectors), HALF).reshape(len(chunks), dimension)
     return IndexedDocument(document, tuple(chunks), tuple(extractions), unit_rows(half))

@@ -93,6 +93,22 @@ def _create(connection: apsw.Connection) -> None:
     connection.executemany("INSERT INTO properties VALUES (?, ?)", list(values.items()))
 
 
+FAILURES = """
+CREATE TABLE failures (             -- chunks without an extraction
+    chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    reason TEXT NOT NULL
+) STRICT;
+CREATE TABLE completions (          -- chunks that had failed and that another extractor than their document's did
+    chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    extractor INTEGER NOT NULL REFERENCES extractors
+) STRICT;
+"""
+
+
+def _keep_failures(connection: apsw.Connection) -> None:
+    connection.execute(FAILURES)
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     """A change of the tables; its number is the format it leads to."""
@@ -102,7 +118,10 @@ class Migration:
     apply: Callable[[apsw.Connection], None]
 
 
-MIGRATIONS = (Migration(1, "create the tables", _create),)
+MIGRATIONS = (
+    Migration(1, "create the tables", _create),
+    Migration(2, "keep which chunks could not be extracted", _keep_failures),
+)
 FORMAT = MIGRATIONS[-1].number
 """The newest format: the one that this version reads and writes."""
 

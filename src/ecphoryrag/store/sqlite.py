@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -33,12 +33,12 @@ from ecphoryrag.store.entities import read_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
 from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
-from ecphoryrag.store.rows import check, delete, document_row, insert, read_document, read_indexed
-from ecphoryrag.store.schema import FORMAT
+from ecphoryrag.store.rows import check, complete, delete, document_row, insert, read_document, read_indexed
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
+from ecphoryrag.store.status import read_incomplete, read_status
 from ecphoryrag.store.view import Beside, Shared, SqliteView, Stamp, read_stamp
-from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, StoreStatus
+from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, Extraction, StoreStatus
 
 CACHE = "-cache"
 VECTORS = "-vectors"
@@ -157,6 +157,19 @@ class SqliteStore:
                 _set(connection, "forgotten", max(gone, REPLACED))
             insert(connection, document, self._extractor_row(connection))
         return "added" if before is None else "updated"
+
+    def complete(self, id: str, content_hash: str, extractions: Mapping[int, Extraction]) -> None:
+        """Put these extractions, by ordinal, in the place of those that failed; all else of the document stays.
+
+        One transaction. Raises DocumentNotFound if the document is gone or has another content by now, and ValueError
+        for a mention that does not stand where it says.
+        """
+        with self._write() as connection:
+            if not complete(connection, id, content_hash, extractions, self._extractor_row(connection)):
+                raise DocumentNotFound(
+                    f"The document {id!a} was changed or forgotten in the store {self._path} while its failed chunks "
+                    "were extracted; add it again."
+                )
 
     def _extractor_row(self, connection: apsw.Connection) -> int:
         connection.execute("INSERT INTO extractors (identity) VALUES (?) ON CONFLICT DO NOTHING", (self._extractor,))
@@ -306,45 +319,15 @@ class SqliteStore:
             if read_stamp(newer) != stamp:
                 remove_cache(self._beside.snapshot)
 
+    def incomplete(self, ids: Sequence[str] | None = None) -> list[str]:
+        """Ids of the documents with failed chunks, in order; of these documents alone, if they are given."""
+        with self._reading() as connection:
+            return read_incomplete(connection, ids)
+
     def status(self) -> StoreStatus:
         """Counts and sizes; ``bytes`` are those of the store's file with its log, without the caches."""
         with self._reading() as connection:
-            extractors = [
-                identity
-                for (identity,) in sql.rows(
-                    connection,
-                    "SELECT identity FROM extractors WHERE row IN (SELECT extractor FROM documents) ORDER BY 1",
-                )
-            ]
-            counts = next(
-                sql.rows(
-                    connection,
-                    "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks), "
-                    "(SELECT count(*) FROM entities), (SELECT count(*) FROM mentions), "
-                    "(SELECT count(*) FROM chunks WHERE NOT EXISTS "
-                    "(SELECT 1 FROM mentions WHERE chunk = chunks.row)), "
-                    "(SELECT coalesce(sum(octet_length(text) + octet_length(title)), 0) FROM documents)",
-                )
-            )
-            generation = read_stamp(connection).generation
-        documents, chunks, entities, mentions, empty, text_bytes = counts
-        return StoreStatus(
-            path=str(self._path),
-            format=FORMAT,
-            generation=generation,
-            documents=documents,
-            chunks=chunks,
-            entities=entities,
-            mentions=mentions,
-            empty_chunks=empty,
-            encoder=self._encoder,
-            extractor="; ".join(extractors) or self._extractor,
-            bytes=sum(map(_size, self._files())),
-            text_bytes=text_bytes,
-        )
-
-    def _files(self) -> tuple[Path, Path]:
-        return self._path, beside(self._path, "-wal")
+            return read_status(connection, self._path, self._encoder, self._extractor)
 
     def close(self) -> None:
         """Release the file; calling it twice is harmless."""
@@ -361,14 +344,6 @@ class SqliteStore:
                             stop_logging(writer)
                     finally:
                         writer.close()
-
-
-def _size(file: Path) -> int:
-    """Bytes; 0 if it is not there, as the log when another process closes the store."""
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _set(connection: apsw.Connection, name: str, value: int | str) -> None:

@@ -1,0 +1,92 @@
+"""What a store holds, counted, and which of its documents are incomplete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+
+from ecphoryrag.incomplete import SHOWN, incomplete_document
+from ecphoryrag.store import sql
+from ecphoryrag.store.connections import beside
+from ecphoryrag.store.schema import FORMAT
+from ecphoryrag.store.view import read_stamp
+from ecphoryrag.types import EncoderIdentity, Failure, StoreStatus
+
+LISTED = 100
+"""Incomplete documents that a status names; how many there are in all it always says."""
+
+_COUNTS = """
+SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks), (SELECT count(*) FROM entities),
+(SELECT count(*) FROM mentions),
+(SELECT count(*) FROM chunks WHERE NOT EXISTS (SELECT 1 FROM mentions WHERE chunk = chunks.row)
+    AND row NOT IN (SELECT chunk FROM failures)),
+(SELECT coalesce(sum(octet_length(text) + octet_length(title)), 0) FROM documents),
+(SELECT count(DISTINCT document) FROM failures JOIN chunks c ON c.row = chunk), (SELECT count(*) FROM failures)
+"""
+_EXTRACTORS = """
+SELECT identity FROM extractors
+WHERE row IN (SELECT extractor FROM documents UNION SELECT extractor FROM completions) ORDER BY 1
+"""
+_INCOMPLETE = """
+SELECT d.row, d.id, (SELECT count(*) FROM chunks WHERE document = d.row), count(*)
+FROM failures JOIN chunks c ON c.row = chunk JOIN documents d ON d.row = c.document GROUP BY d.row ORDER BY d.id LIMIT ?
+"""
+
+
+def read_status(connection: apsw.Connection, path: Path, encoder: EncoderIdentity, extractor: str) -> StoreStatus:
+    """Counts and sizes; ``extractor`` is the one configured, named where no document names one."""
+    extractors = [identity for (identity,) in sql.rows(connection, _EXTRACTORS)]
+    documents, chunks, entities, mentions, empty, text_bytes, incomplete, failed = sql.one(connection, _COUNTS)
+    return StoreStatus(
+        path=str(path),
+        format=FORMAT,
+        generation=read_stamp(connection).generation,
+        documents=documents,
+        chunks=chunks,
+        entities=entities,
+        mentions=mentions,
+        empty_chunks=empty,
+        encoder=encoder,
+        extractor="; ".join(extractors) or extractor,
+        bytes=sum(map(_size, (path, beside(path, "-wal")))),
+        text_bytes=text_bytes,
+        incomplete=_described(connection),
+        incomplete_documents=incomplete,
+        failed_chunks=failed,
+    )
+
+
+def read_incomplete(connection: apsw.Connection, ids: Sequence[str] | None) -> list[str]:
+    """Ids of the documents, of these if they are given, that have chunks without an extraction, in order."""
+    found = sql.rows(
+        connection,
+        "SELECT DISTINCT d.id FROM failures JOIN chunks c ON c.row = chunk JOIN documents d ON d.row = c.document "
+        "WHERE ?1 IS NULL OR d.id IN (SELECT value FROM json_each(?1)) ORDER BY 1",
+        (None if ids is None else json.dumps(list(ids)),),
+    )
+    return [id_ for (id_,) in found]
+
+
+def _described(connection: apsw.Connection) -> tuple[Failure, ...]:
+    """The first of the incomplete documents, each with the first of its reasons."""
+    failures: list[Failure] = []
+    for row, id_, chunks, failed in list(sql.rows(connection, _INCOMPLETE, (LISTED,))):
+        reasons = sql.rows(
+            connection,
+            "SELECT ordinal, reason FROM failures JOIN chunks c ON c.row = chunk WHERE document = ? "
+            "ORDER BY ordinal LIMIT ?",
+            (row, SHOWN),
+        )
+        failures.append(incomplete_document(id_, chunks, failed, [(ordinal, reason) for ordinal, reason in reasons]))
+    return tuple(failures)
+
+
+def _size(file: Path) -> int:
+    """Bytes; 0 if it is not there, as the log when another process closes the store."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
