@@ -118,13 +118,14 @@ class ChaosProxy(LoopbackServer):
         if kind in UNHEARD:
             return {}
         status, body = self._forward(asked)
+        reply: Json | list[Any] = body
         if status >= 400:
             raise HttpError(status, body if isinstance(body, dict) else {"error": body})
         if kind in {"truncated", "prose", "schema", "empty"} and isinstance(body, dict):
             choice = body["choices"][0]
             choice["finish_reason"] = "stop"
             choice["message"]["content"] = _spoiled(kind, choice["message"].get("content") or "", asked.schema)
-        return body
+        return reply
 
     def _fault(self, asked: Asked) -> Fault | None:
         if not _is_chat(asked):
