@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from ecphoryrag.answering import answer
-from ecphoryrag.answering.check import Problem, Reply, check_reply
+from ecphoryrag.answering.check import Reply, read_reply
 from ecphoryrag.answering.run import CORRECTION_TOKENS
+from ecphoryrag.calls.reading import Unusable, read_json
 from ecphoryrag.errors import GenerationError, ModelNotAvailable, PromptTooLong
 from ecphoryrag.models.fakes import ScriptedGenerator
 from ecphoryrag.ports import JsonSchema
@@ -24,6 +25,10 @@ SETTINGS = AnsweringSettings()
 
 def reply(text: str | None, *cited: int, reasoning: str = "It follows.") -> str:
     return json.dumps({"reasoning": reasoning, "answer": text, "evidence": list(cited)})
+
+
+def check_reply(text: str, evidence: int) -> Reply:
+    return read_reply(read_json(text), evidence)
 
 
 def test_an_answer_with_its_evidence() -> None:
@@ -162,20 +167,18 @@ def test_a_reply_cut_off_is_not_taken_for_an_answer() -> None:
     ],
 )
 def test_answers_are_tidied_and_empty_ones_are_none(said: str, taken: str | None) -> None:
-    checked = check_reply(Generation(reply(said, 1), "stop", Usage()), 3)
-    assert isinstance(checked, Reply)
-    assert checked.answer == taken
+    assert check_reply(reply(said, 1), 3).answer == taken
 
 
 def test_repeated_citations_count_once() -> None:
-    checked = check_reply(Generation(reply("x", 2, 1, 2), "stop", Usage()), 3)
-    assert checked == Reply("It follows.", "x", (2, 1))
+    assert check_reply(reply("x", 2, 1, 2), 3) == Reply("It follows.", "x", (2, 1))
 
 
 def test_unknown_fields_do_not_matter_and_missing_ones_do() -> None:
     extra: dict[str, JsonValue] = {"reasoning": "r", "answer": "x", "evidence": [1], "settings": {"generator": "none"}}
-    assert check_reply(Generation(json.dumps(extra), "stop", Usage()), 1) == Reply("r", "x", (1,))
-    assert isinstance(check_reply(Generation('{"answer": "x"}', "stop", Usage()), 1), Problem)
+    assert check_reply(json.dumps(extra), 1) == Reply("r", "x", (1,))
+    with pytest.raises(Unusable):
+        check_reply('{"answer": "x"}', 1)
 
 
 class Broken(ScriptedGenerator):
@@ -210,7 +213,7 @@ def test_a_fault_that_is_not_the_models_is_not_hidden() -> None:
 
 
 def test_a_context_too_small_for_anything_is_an_error() -> None:
-    with pytest.raises(PromptTooLong, match=r"answering\.local\.context"):
+    with pytest.raises(PromptTooLong, match=r"models\.local\.context"):
         answer(QUESTION, make_recall(QUESTION), ScriptedGenerator([], context_size=300), SETTINGS)
 
 
@@ -235,21 +238,20 @@ def test_a_model_that_fails_at_the_second_attempt_has_still_cost_the_first() -> 
     assert given.reason == "the language model gave no answer: it broke"
     assert (given.usage.calls, given.usage.output_tokens) == (1, 1)
     assert given.usage.input_tokens > 0
-    assert given.notes == ("asked again, since the reply is not valid JSON",)
+    assert given.notes == ("asked again, since the reply breaks off before its JSON ends",)
 
 
 @pytest.mark.parametrize("cited", [list(range(100, 500)), [10**4000]])
 def test_a_wild_citation_leaves_room_for_the_second_attempt(cited: list[int]) -> None:
     """What the model said is repeated to it in bounded words, whatever it said."""
     bad = json.dumps({"reasoning": "", "answer": "x", "evidence": cited})
-    problem = check_reply(Generation(bad, "stop", Usage()), 2)
-    assert isinstance(problem, Problem)
-    assert len(problem.what.split()) < CORRECTION_TOKENS / 3
-    assert len(problem.what) < 200
+    with pytest.raises(Unusable) as problem:
+        check_reply(bad, 2)
+    assert len(problem.value.reason.split()) < CORRECTION_TOKENS / 3
+    assert len(problem.value.reason) < 200
 
 
 def test_replies_hold_only_what_can_be_shown_and_stored() -> None:
     bad = r'{"reasoning": "a\ud800b\u001b[31m", "answer": "\ud83d\u001b[2JPorto\u0000", "evidence": [1]}'
-    taken = check_reply(Generation(bad, "stop", Usage()), 2)
-    assert isinstance(taken, Reply)
+    taken = check_reply(bad, 2)
     assert (taken.reasoning, taken.answer) == ("a b [31m", "[2JPorto")

@@ -115,7 +115,7 @@ def test_two_runs_give_the_same_rankings_and_figures(data: tuple[Path, Path]) ->
 def test_an_unknown_method_or_encoder_is_refused(data: tuple[Path, Path]) -> None:
     with pytest.raises(InputError, match="unknown method 'bm52'"):
         evaluated(data, "bm52")
-    with pytest.raises(InputError, match="unknown encoder 'word2vec'; the encoders are static, minilm, none"):
+    with pytest.raises(InputError, match="unknown encoder: 'word2vec' begins with none of `static`, `minilm`, `none`"):
         evaluated(data, "bm25", encoder="word2vec")
 
 

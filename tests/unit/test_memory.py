@@ -26,7 +26,7 @@ QUESTION = "Where was the designer of Skerrow Light born?"
 
 
 def settings(**answering: object) -> Settings:
-    return load_settings({"indexing": {"encoder": "static"}, "answering": {"generator": "none", **answering}})
+    return load_settings({"encoder": "static", "generator": "none", "answering": answering})
 
 
 @pytest.fixture

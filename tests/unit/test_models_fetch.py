@@ -136,7 +136,7 @@ def test_too_small_a_disk_is_noticed_before_anything_is_fetched(
 
 def test_a_folder_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ModelFetchError, match=r"set answering\.local\.cache to another folder"):
+    with pytest.raises(ModelFetchError, match=r"set models\.local\.cache to another folder"):
         fetch_model(LocalModelSettings(cache=tmp_path / "file" / "below"), download=Index().download)
 
 

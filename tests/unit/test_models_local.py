@@ -22,7 +22,7 @@ from tests.support.recalls import make_recall
 
 def test_making_one_loads_nothing_and_a_missing_file_is_said_when_it_is_used(tmp_path: Path) -> None:
     generator = LocalGenerator(LocalModelSettings(path=tmp_path / "mine.gguf"))
-    assert generator.name == "mine"
+    assert generator.name == "local/mine"
     with pytest.raises(ModelNotAvailable, match=r"no model file at .*mine\.gguf"):
         generator.count_tokens([Message("user", "Hello")])
     generator.close()

@@ -38,10 +38,25 @@ Config: TypeAlias = Annotated[
     typer.Option("--config", metavar="FILE", help="A TOML file of settings.", show_default=False),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+
+
+def _encoder(name: str | None) -> str | None:
+    """The name, if it can be that of an encoder; else a wrong command line."""
+    if name is None:
+        return None
+    from ecphoryrag.settings.models import encoder_name  # noqa: PLC0415 - a slow import, where the option is given
+
+    try:
+        return encoder_name(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 Encoder: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--encoder",
+        callback=_encoder,
         metavar="NAME",
         help="The encoder of the store, fixed when it is created: static, minilm, none, ollama/MODEL, openai/MODEL.",
         show_default=False,

@@ -151,6 +151,8 @@ def _is_group(names: Names) -> bool:
 def _meant(names: Names) -> str:
     """The setting that was probably meant."""
     known = [".".join(leaf) for leaf, _, _ in _leaves(Settings())]
+    if names[-1] in known:
+        return f" (perhaps {names[-1]}, outside of any group, is meant)"
     close = difflib.get_close_matches(".".join(names), known, n=1)
     return f" (perhaps {close[0]} is meant)" if close else ""
 
@@ -193,6 +195,6 @@ def _describe(error: ValidationError, sources: _Sources) -> str:
         origin, detail = sources.origin(names)
         places = {"environment": f" (set by the environment variable {detail})", "file": f" (set in {detail})"}
         unknown = problem["type"] == "extra_forbidden"
-        said = f"no such setting{_meant(names)}" if unknown else problem["msg"]
+        said = f"no such setting{_meant(names)}" if unknown else problem["msg"].removeprefix("Value error, ")
         lines.append(f"setting {'.'.join(names)}: {said}{places.get(origin, '')}")
     return "; ".join(lines) + ". See `ecphory config` for every setting."
