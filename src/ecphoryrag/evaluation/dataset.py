@@ -40,6 +40,8 @@ class Dataset:
     questions: tuple[Question, ...]
     digests: dict[str, str]
     """``corpus`` and ``questions``: hexadecimal SHA-256 of the file."""
+    notes: tuple[str, ...] = ()
+    """What was found when reading that whoever reads the figures should know."""
 
     @property
     def text_bytes(self) -> int:
