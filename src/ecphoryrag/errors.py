@@ -87,6 +87,11 @@ class DocumentNotFound(StoreError):
 class ModelError(EcphoryError):
     """An encoder, extractor or generator cannot do its work."""
 
+    usage: Usage = Usage()
+    """What was spent on calls before the one that failed, where several were made for one thing."""
+    notes: tuple[str, ...] = ()
+    """Why there were several."""
+
 
 class ModelNotAvailable(ModelError):
     """A package, file or server that the model needs is missing."""

@@ -16,7 +16,8 @@ from ecphoryrag.errors import GenerationError, ModelNotAvailable, PromptTooLong
 from ecphoryrag.models.fakes import ScriptedGenerator
 from ecphoryrag.ports import JsonSchema
 from ecphoryrag.settings import AnsweringSettings
-from ecphoryrag.types import Generation, JsonValue, Message, Recall, Usage
+from ecphoryrag.types import Generation, JsonValue, Message, Recall, Spending, Usage
+from tests.support.memory_ledger import MemoryLedger
 from tests.support.recalls import make_recall
 
 QUESTION = "Where was the builder of the Grey Pellin born?"
@@ -255,3 +256,27 @@ def test_replies_hold_only_what_can_be_shown_and_stored() -> None:
     bad = r'{"reasoning": "a\ud800b\u001b[31m", "answer": "\ud83d\u001b[2JPorto\u0000", "evidence": [1]}'
     taken = check_reply(bad, 2)
     assert (taken.reasoning, taken.answer) == ("a b [31m", "[2JPorto")
+
+
+def test_an_answer_is_kept_in_the_ledger_and_its_cost_is_said_by_purpose() -> None:
+    ledger = MemoryLedger()
+    before = Spending("embed", "static", Usage(embedding_tokens=9))
+    recall = replace(make_recall(QUESTION), usage=before.usage, spending=(before,))
+    first = answer(QUESTION, recall, ScriptedGenerator(["no", reply("Dunlisk", 1)]), SETTINGS, ledger)
+    paid = Spending("answer", "scripted", replace(first.usage, embedding_tokens=0))
+    assert first.spending == (before, paid)
+    assert paid.usage.calls == 2
+    assert ledger.spending() == (paid,)
+    assert [kept[3] for kept in ledger.kept.values()] == [("d1", "d2", "d3")]
+    again = answer(QUESTION, recall, ScriptedGenerator([]), SETTINGS, ledger)
+    assert (again.text, again.notes) == ("Dunlisk", ())
+    assert again.spending == (before, Spending("answer", "scripted", Usage(cached=1)))
+
+
+def test_a_refused_answer_is_paid_for_and_not_kept() -> None:
+    ledger = MemoryLedger()
+    given = answer(QUESTION, make_recall(QUESTION), ScriptedGenerator(["no", "no"]), SETTINGS, ledger)
+    assert given.text is None
+    assert not ledger.kept
+    assert given.spending == ledger.spending()
+    assert given.spending[0].usage.calls == 2

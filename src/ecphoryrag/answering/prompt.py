@@ -8,11 +8,11 @@ which the author of a single document does not know.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ecphoryrag.calls.asking import correction
+from ecphoryrag.calls.quoting import quoted, unforgeable
 from ecphoryrag.types import Evidence, Message
 
 SYSTEM = """\
@@ -66,10 +66,6 @@ EXAMPLES = (
 )
 """A chain, a yes-or-no question and a comparison: a small model does by example what it does not do by rule."""
 
-MARK_BYTES = 3
-_BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\u2060\ufeff]+")
-_NUMBER_IN_BRACKETS = re.compile(r"[\[【［]\s*(\d{1,4})\s*[\]】］]")
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -80,11 +76,11 @@ class Piece:
 
 
 def build_prompt(
-    question: str, pieces: Sequence[Piece], links: Sequence[str] = (), correction: str | None = None
+    question: str, pieces: Sequence[Piece], links: Sequence[str] = (), refused: str | None = None
 ) -> tuple[Message, ...]:
     """The messages of a prompt. Pieces are numbered from 1 in the order given.
 
-    ``links`` are lines that say which names a sentence joins; ``correction`` says what was wrong with the last reply.
+    ``links`` are lines that say which names a sentence joins; ``refused`` says what was wrong with the last reply.
     """
     messages = [Message("system", SYSTEM)]
     for example in EXAMPLES:
@@ -92,7 +88,7 @@ def build_prompt(
         messages.append(Message("user", _user(example.question, lines, (), None)))
         messages.append(Message("assistant", example.reply))
     lines = [_line(number, label(piece.evidence), piece.text) for number, piece in enumerate(pieces, 1)]
-    messages.append(Message("user", _user(question, lines, links, correction)))
+    messages.append(Message("user", _user(question, lines, links, refused)))
     return tuple(messages)
 
 
@@ -103,19 +99,14 @@ def label(evidence: Evidence) -> str:
     return quoted(" > ".join(distinct))
 
 
-def quoted(text: str) -> str:
-    """Document text as data: on one line, without control characters, and without anything like a number of ours."""
-    return _NUMBER_IN_BRACKETS.sub(r"(\1)", _BREAKS.sub(" ", text)).strip()
-
-
 def _line(number: int, title: str, text: str) -> str:
     return f"[{number}] {title}: {quoted(text)}" if title else f"[{number}] {quoted(text)}"
 
 
-def _user(question: str, lines: Sequence[str], links: Sequence[str], correction: str | None) -> str:
+def _user(question: str, lines: Sequence[str], links: Sequence[str], refused: str | None) -> str:
     body = [*lines, *links]
-    mark = hashlib.blake2b("\n".join([question, *body]).encode("utf-8", "replace"), digest_size=MARK_BYTES).hexdigest()
+    mark = unforgeable([question, *body])
     parts = [f"Evidence {mark}:", *body, f"End of evidence {mark}.", "", f"Question: {quoted(question)}"]
-    if correction:
-        parts.append(f"Your last reply was refused: {correction}. Reply again, correctly.")
+    if refused:
+        parts.append(correction(refused))
     return "\n".join(parts)

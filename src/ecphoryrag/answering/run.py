@@ -3,77 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ecphoryrag.answering.budget import Fitted, fit_evidence
-from ecphoryrag.answering.check import Problem, Reply, check_reply
+from ecphoryrag.answering.check import Reply, read_reply
 from ecphoryrag.answering.prompt import build_prompt
 from ecphoryrag.answering.schema import reply_schema
-from ecphoryrag.errors import ModelError, PromptTooLong
-from ecphoryrag.ports import Generator
+from ecphoryrag.calls.asking import Request, ask
+from ecphoryrag.errors import ModelError, PromptTooLong, Rejected
+from ecphoryrag.ports import Generator, Ledger
 from ecphoryrag.settings.answering import AnsweringSettings
-from ecphoryrag.types import Answer, Evidence, Recall, Usage
+from ecphoryrag.types import Answer, Evidence, Recall, Spending, Usage
 
 ATTEMPTS = 2
 CORRECTION_TOKENS = 96
 """Room kept for what was wrong with the first reply."""
+FAILED = "the language model gave no answer"
+UNUSABLE = "the language model gave no usable answer"
 NO_MODEL = (
     "no language model is configured, so here is the evidence only: set generator to local and run "
     "`ecphory model fetch`, or set models.local.path to a GGUF file"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The last reply that was checked or the model's failure, all that was spent, and what went wrong on the way."""
-
-    result: Reply | Problem | ModelError
-    usage: Usage
-    notes: tuple[str, ...]
-
-
-def answer(question: str, recall: Recall, generator: Generator | None, settings: AnsweringSettings) -> Answer:
+def answer(
+    question: str,
+    recall: Recall,
+    generator: Generator | None,
+    settings: AnsweringSettings,
+    ledger: Ledger | None = None,
+) -> Answer:
     """Answer the question from the recalled evidence and nothing else.
 
     Without a generator, with nothing recalled, with evidence that does not say, and with a model that fails or cannot
     be made to reply as asked in two attempts, ``text`` is None and ``reason`` says why; the evidence is returned all
-    the same. ``usage`` is that of recall and answering together. Raises PromptTooLong if not even a part of the best
-    piece of evidence fits the budget or the model's context.
+    the same. A reply that the ledger holds is not paid for again. ``usage`` and ``spending`` are those of recall and
+    answering together. Raises PromptTooLong if not even a part of the best piece of evidence fits the budget or the
+    model's context.
     """
-    bare = Answer(question, None, "", recall.chunks, (), recall, recall.usage)
+    bare = Answer(question, None, "", recall.chunks, (), recall, recall.usage, spending=recall.spending)
     if not recall.chunks:
         return replace(bare, reason=recall.reason or "nothing was recalled for this question: add documents about it")
     if generator is None:
         return replace(bare, reason=NO_MODEL)
+    bare, recall = replace(bare, model=generator.name), replace(recall, question=question)
     try:
-        fitted = fit_evidence(
-            replace(recall, question=question), generator, evidence_limit(question, generator, settings), settings.links
-        )
-        outcome = _ask(question, fitted, generator, settings)
+        fitted = fit_evidence(recall, generator, evidence_limit(question, generator, settings), settings.links)
     except PromptTooLong:
         raise
     except ModelError as error:
-        return replace(bare, reason=_failed(error), model=generator.name)
+        return replace(bare, reason=f"{FAILED}: {error}")
     given = tuple(replace(piece.evidence, number=number) for number, piece in enumerate(fitted.pieces, 1))
-    full = replace(
-        bare,
-        evidence=given,
-        usage=recall.usage + outcome.usage,
-        model=generator.name,
-        notes=(*fitted.notes, *outcome.notes),
-    )
-    if not isinstance(outcome.result, Reply):
-        return replace(full, reason=_failed(outcome.result))
-    reply = outcome.result
+    full = replace(bare, evidence=given, notes=fitted.notes)
+    try:
+        asked = ask(_request(recall, fitted, settings), generator, ledger=ledger)
+    except PromptTooLong:
+        raise
+    except ModelError as error:
+        failed = UNUSABLE if isinstance(error, Rejected) else FAILED
+        return replace(_with_cost(full, error.usage, error.notes), reason=f"{failed}: {error}")
+    full, reply = _with_cost(full, asked.usage, asked.notes), asked.value
     if reply.answer is None:
         return replace(full, reasoning=reply.reasoning, reason="the evidence does not say, according to the model")
     return replace(full, text=reply.answer, reasoning=reply.reasoning, cited=reply.cited)
 
 
-def _failed(why: Problem | ModelError) -> str:
-    if isinstance(why, ModelError):
-        return f"the language model gave no answer: {why}"
-    return f"the language model gave no usable answer: {why.what}"
+def _with_cost(answer: Answer, usage: Usage, notes: tuple[str, ...]) -> Answer:
+    """The answer with what the model's calls for it took."""
+    spent = () if usage == Usage() else (Spending("answer", answer.model or "", usage),)
+    return replace(
+        answer, usage=answer.usage + usage, spending=(*answer.spending, *spent), notes=(*answer.notes, *notes)
+    )
 
 
 def evidence_limit(question: str, generator: Generator, settings: AnsweringSettings) -> int:
@@ -91,28 +91,24 @@ def evidence_limit(question: str, generator: Generator, settings: AnsweringSetti
     return min(settings.evidence_tokens, room)
 
 
-def _ask(question: str, fitted: Fitted, generator: Generator, settings: AnsweringSettings) -> _Outcome:
-    """Ask, and ask once more if the reply cannot be used, saying why."""
-    schema = reply_schema(len(fitted.pieces))
-    usage = Usage()
-    notes: list[str] = []
-    result: Reply | Problem = Problem("it was not asked")
-    for attempt in range(ATTEMPTS):
-        correction = result.what if attempt and isinstance(result, Problem) else None
-        messages = build_prompt(question, fitted.pieces, fitted.links, correction)
-        try:
-            generation = generator.generate(messages, schema, settings.answer_tokens)
-        except PromptTooLong:
-            raise
-        except ModelError as error:
-            return _Outcome(error, usage, tuple(notes))
-        usage += generation.usage
-        result = check_reply(generation, len(fitted.pieces))
-        if isinstance(result, Reply):
-            break
-        if attempt + 1 < ATTEMPTS:
-            notes.append(f"asked again, since {result.what}")
-    return _Outcome(result, usage, tuple(notes))
+def _request(recall: Recall, fitted: Fitted, settings: AnsweringSettings) -> Request[Reply]:
+    """One question to the model, asked once more with the reason if the reply cannot be used."""
+    question, pieces = recall.question, fitted.pieces
+    # A link may quote a sentence of a document that is not among the pieces.
+    sources = [
+        *(piece.evidence.chunk.document_id for piece in pieces),
+        *(relation.document_id for relation in recall.relations if fitted.links),
+    ]
+    return Request(
+        purpose="answer",
+        messages=build_prompt(question, pieces, fitted.links),
+        schema=reply_schema(len(pieces)),
+        max_tokens=settings.answer_tokens,
+        read=lambda said: read_reply(said, len(pieces)),
+        documents=tuple(dict.fromkeys(sources)),
+        attempts=ATTEMPTS,
+        corrected=lambda reason: build_prompt(question, pieces, fitted.links, reason),
+    )
 
 
 def cited_evidence(given: Answer) -> Sequence[Evidence]:

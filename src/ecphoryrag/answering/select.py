@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from ecphoryrag.answering.prompt import Piece, quoted
+from ecphoryrag.answering.prompt import Piece
+from ecphoryrag.calls.quoting import quoted
 from ecphoryrag.text.keys import normal_words
 from ecphoryrag.types import Evidence, Recall, Sentence
 
