@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ecphoryrag.indexing.items import LeftOut, Loaded, document_from, load_items
 from ecphoryrag.indexing.load import LoadedPaths, load_paths, load_stdin
-from ecphoryrag.indexing.pipeline import index, passage_head, passage_vectors
+from ecphoryrag.indexing.passages import passage_head, passage_vectors
+from ecphoryrag.indexing.pipeline import index, retry
 from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "load_stdin",
     "passage_head",
     "passage_vectors",
+    "retry",
 ]
