@@ -388,6 +388,7 @@ def test_ctrl_c_ends_a_wait_at_once_and_leaves_no_place_taken(where: str) -> Non
     assert main is not None
     with ThreadPoolExecutor(2) as pool:
         held = Held(guard, 1, pool) if where == "in line" else None
+        before = waiting(guard, pool, 1) if held else []
         if where == "at the limit":
             ask(guard, lambda: 10)
 
@@ -403,6 +404,7 @@ def test_ctrl_c_ends_a_wait_at_once_and_leaves_no_place_taken(where: str) -> Non
         timer.join()
         if held is not None:
             held.go.set()
+        assert [future.result(timeout=5) for future in before] == [10] * len(before)
     assert not guard._under_way
     assert not guard._queue
 

@@ -17,40 +17,58 @@ class Budget:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._settled = threading.Condition()
+        self._job = 0
         self._limit: int | None = None
-        self._taken = 0
+        self._spent = 0
+        self._reserved = 0
 
     @contextmanager
     def limited_to(self, tokens: int | None) -> Iterator[None]:
-        """Inside, no more than so many tokens are spent; None: no limit. One job at a time has a limit."""
-        with self._lock:
-            self._limit, self._taken = tokens, 0
+        """Inside, no more than so many tokens are spent; None: no limit. One job at a time has a limit.
+
+        Calls that began before do not count, whenever they end.
+        """
+        self._begin(tokens)
         try:
             yield
         finally:
-            with self._lock:
-                self._limit = None
+            self._begin(None)
+
+    def _begin(self, limit: int | None) -> None:
+        with self._settled:
+            self._job += 1
+            self._limit, self._spent, self._reserved = limit, 0, 0
+            self._settled.notify_all()
 
     @contextmanager
     def reserved(self, tokens: int) -> Iterator[Spent]:
         """Room for a call that costs at most so many tokens; tell ``spent`` what it did cost.
 
+        If there would be room but for what calls under way have reserved, waits until they have settled, for most
+        cost less: a job of many threads then ends no sooner than one of a single thread. Not to be nested.
         A call that is left by an exception before it told has cost nothing. Raises BudgetSpent if there is no room.
         """
-        with self._lock:
-            if self._limit is not None and self._taken + tokens > self._limit:
-                raise BudgetSpent(
-                    f"the next call may take {tokens} tokens, and {max(0, self._limit - self._taken)} of the "
-                    f"{self._limit} allowed are left: allow more with --max-tokens, and add again to go on from here"
-                )
-            self._taken += tokens
+        with self._settled:
+            while self._limit is not None and self._spent + self._reserved + tokens > self._limit:
+                if self._spent + tokens > self._limit:
+                    raise BudgetSpent(
+                        f"the next call may take {tokens} tokens, and {max(0, self._limit - self._spent)} of the "
+                        f"{self._limit} allowed are left: allow more with --max-tokens, and add again to go on from "
+                        "here"
+                    )
+                self._settled.wait()
+            self._reserved += tokens
+            job = self._job
         spent = Spent()
         try:
             yield spent
         finally:
-            with self._lock:
-                self._taken += spent.tokens - tokens
+            with self._settled:
+                if job == self._job:
+                    self._reserved -= tokens
+                    self._spent += spent.tokens
+                self._settled.notify_all()
 
 
 class Spent:
