@@ -279,6 +279,50 @@ class View(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PendingChunk:
+    """A chunk that has no vector yet by the encoder that its store is moved to."""
+
+    row: int
+    """Of the chunk in the store."""
+    title: str
+    """Of its document."""
+    chunk: Chunk
+    content_hash: str
+    """Of its document, by which a chunk is told from a later one in its row."""
+
+
+class Reembedding(Protocol):
+    """A move of a store to another encoder; the store is read and written as ever until it is finished."""
+
+    @property
+    def target(self) -> EncoderIdentity:
+        """The encoder that the store is moved to."""
+        ...
+
+    def progress(self) -> tuple[int, int]:
+        """How many chunks have a vector by the target, and how many there are."""
+        ...
+
+    def pending(self, limit: int, after: int = 0) -> list[PendingChunk]:
+        """At most so many of the chunks beyond this row that have none, by row."""
+        ...
+
+    def put(self, chunks: Sequence[PendingChunk], vectors: Vectors) -> None:
+        """Keep the vectors (len(chunks), d) of these chunks, but of those alone that are still as they were.
+
+        What it has returned from survives a killed process.
+        """
+        ...
+
+    def finish(self) -> bool:
+        """Switch, at once and for all; False, and nothing changed, if chunks are pending.
+
+        The store must then be opened again with the target.
+        """
+        ...
+
+
 class Store(Protocol):
     """The truth: documents and what was derived from them."""
 
@@ -299,8 +343,8 @@ class Store(Protocol):
         """
         ...
 
-    def incomplete(self, ids: Sequence[str] | None = None) -> list[str]:
-        """Ids of the documents with failed chunks, in order; of these documents alone, if they are given."""
+    def incomplete(self) -> list[str]:
+        """Ids of the documents with failed chunks, in order."""
         ...
 
     def flush(self) -> None:
@@ -333,6 +377,13 @@ class Store(Protocol):
 
     def status(self) -> StoreStatus:
         """Counts and sizes."""
+        ...
+
+    def reembed(self, target: EncoderIdentity) -> Reembedding:
+        """Begin to move the store to this encoder, or go on with it; a move to another one is given up for it.
+
+        A store of which the move is finished, by whomever, raises EncoderMismatch at the next reading or writing.
+        """
         ...
 
     def close(self) -> None:

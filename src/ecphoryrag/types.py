@@ -308,6 +308,29 @@ class AddReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ReembedReport:
+    """The outcome of moving a store to another encoder."""
+
+    encoder: EncoderIdentity
+    switched: bool
+    """Whether the store is the new encoder's now. If not, what was encoded is kept, and the next run goes on."""
+    encoded: int = 0
+    """Chunks encoded by this run."""
+    chunks: int = 0
+    """Chunks of the store."""
+    failed: tuple[Failure, ...] = ()
+    """Documents with a chunk that could not be encoded, and why: with one of these the store is not switched."""
+    usage: Usage = field(default_factory=Usage)
+    spending: tuple[Spending, ...] = ()
+    """``usage`` by purpose and model."""
+    seconds: float = 0.0
+    interrupted: bool = False
+    """True if stopped by Ctrl-C."""
+    stopped: str | None = None
+    """Why the work ended before its end: the budget was spent, or the model failed too often."""
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What adding documents would cost, from their chunks; nothing was called and nothing was stored."""
 

@@ -11,7 +11,27 @@ if TYPE_CHECKING:
     from ecphoryrag.ports import Store
     from ecphoryrag.types import EncoderIdentity
 
-__all__ = ["open_store"]
+__all__ = ["kept_encoder", "open_store"]
+
+
+def kept_encoder(path: Path) -> EncoderIdentity | None:
+    """Whose vectors the store at this path holds, of whatever format it is; None if there is no store yet.
+
+    Raises NotAStore, StoreTooNew, StoreBusy, StoreDamaged and StoreError.
+    """
+    from ecphoryrag.store.connections import open_reader  # noqa: PLC0415 - as below
+    from ecphoryrag.store.faults import translating  # noqa: PLC0415
+    from ecphoryrag.store.identity import ENCODER, read_identity  # noqa: PLC0415
+
+    path = _real(Path(path))
+    if not path.exists() or (path.is_file() and not path.stat().st_size):
+        return None
+    with translating(path):
+        connection = open_reader(path, any_format=True)
+        try:
+            return read_identity(connection, ENCODER, path)
+        finally:
+            connection.close()
 
 
 def open_store(
@@ -24,8 +44,11 @@ def open_store(
     """
     from ecphoryrag.store.sqlite import SqliteStore  # noqa: PLC0415 - SQLite and numpy load when a store is opened
 
-    path = Path(path)
+    return SqliteStore(_real(Path(path)), encoder, extractor, create=create and not read_only, read_only=read_only)
+
+
+def _real(path: Path) -> Path:
     with suppress(OSError):  # a path that cannot be looked at is refused where it is opened
         if path.is_symlink():  # SQLite's log lies beside what it points to; so must the caches, for all its names
-            path = Path(os.path.realpath(path))
-    return SqliteStore(path, encoder, extractor, create=create and not read_only, read_only=read_only)
+            return Path(os.path.realpath(path))
+    return path

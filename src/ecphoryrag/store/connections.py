@@ -56,27 +56,39 @@ def open_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS)
     return connection
 
 
-def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> apsw.Connection:
-    """A connection that cannot write, to a store of the current format.
+def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS, any_format: bool = False) -> apsw.Connection:
+    """A connection that cannot write, to a store of the current format, or also of an earlier one.
 
-    If the folder is read-only and no other process left a log, the file is opened as one that cannot change.
-    Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy and StoreError.
+    If the folder is read-only and no other process left a log, the file is opened as one that cannot change. What a
+    killed writer left half done is undone first, where the folder allows it.
+    Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy, StoreReadOnly and StoreError.
     """
     _check_path(path, create=False)
     with translating(path):
-        flags = apsw.SQLITE_OPEN_READONLY
-        name = str(path.absolute())
-        if not os.access(path.absolute().parent, os.W_OK) and not beside(path, "-wal").exists():
-            flags |= apsw.SQLITE_OPEN_URI
-            name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
-        connection = _configured(apsw.Connection(name, flags=flags), busy_seconds)
-        found = _format(connection, path)
-        if found < FORMAT:
-            raise StoreError(
-                f"The store {path} is of format {found}, and this version reads format {FORMAT}: open it once for "
-                "writing, for instance with `ecphory status`, to bring it up to date."
-            )
-        connection.execute(VOCABULARIES)
+        try:
+            return _open_reader(path, busy_seconds, any_format=any_format)
+        except apsw.ReadOnlyError:  # a rollback journal that only one who may write can roll back
+            writer = _configured(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE), busy_seconds)
+            try:
+                writer.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            finally:
+                writer.close()
+            return _open_reader(path, busy_seconds, any_format=any_format)
+
+
+def _open_reader(path: Path, busy_seconds: float, *, any_format: bool) -> apsw.Connection:
+    name, flags = str(path.absolute()), apsw.SQLITE_OPEN_READONLY
+    if not os.access(path.absolute().parent, os.W_OK) and not beside(path, "-wal").exists():
+        flags |= apsw.SQLITE_OPEN_URI
+        name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
+    connection = _configured(apsw.Connection(name, flags=flags), busy_seconds)
+    found = _format(connection, path)
+    if found < FORMAT and not (any_format and found):
+        raise StoreError(
+            f"The store {path} is of format {found}, and this version reads format {FORMAT}: open it once for "
+            "writing, for instance with `ecphory status`, to bring it up to date."
+        )
+    connection.execute(VOCABULARIES)
     return connection
 
 

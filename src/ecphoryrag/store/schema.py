@@ -109,6 +109,18 @@ def _keep_failures(connection: apsw.Connection) -> None:
     connection.execute(FAILURES)
 
 
+NEXT_VECTORS = """
+CREATE TABLE next_vectors (         -- of chunks, by the encoder that the store is being moved to
+    chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    vector BLOB NOT NULL            -- little-endian float16
+) STRICT;
+"""
+
+
+def _keep_next_vectors(connection: apsw.Connection) -> None:
+    connection.execute(NEXT_VECTORS)
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     """A change of the tables; its number is the format it leads to."""
@@ -121,6 +133,7 @@ class Migration:
 MIGRATIONS = (
     Migration(1, "create the tables", _create),
     Migration(2, "keep which chunks could not be extracted", _keep_failures),
+    Migration(3, "keep the vectors of the next encoder", _keep_next_vectors),
 )
 FORMAT = MIGRATIONS[-1].number
 """The newest format: the one that this version reads and writes."""

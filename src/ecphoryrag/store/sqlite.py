@@ -8,13 +8,12 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 import apsw
 
-from ecphoryrag.errors import DocumentNotFound, EncoderMismatch, StoreBusy, StoreDamaged, StoreError, StoreReadOnly
+from ecphoryrag.errors import DocumentNotFound, StoreBusy, StoreError, StoreReadOnly
 from ecphoryrag.ports import IndexedDocument, View, Where
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
@@ -33,6 +32,8 @@ from ecphoryrag.store.entities import read_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
 from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
+from ecphoryrag.store.identity import check_encoder, check_unmoved, packed
+from ecphoryrag.store.reembed import Access, SqliteReembedding
 from ecphoryrag.store.rows import check, complete, delete, document_row, insert, read_document, read_indexed
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
@@ -95,13 +96,13 @@ class SqliteStore:
         if sql.row(connection, "SELECT 1 FROM properties WHERE name = 'encoder'") is None:
             with transaction(connection, "IMMEDIATE"):
                 connection.execute(
-                    "INSERT INTO properties VALUES ('encoder', ?) ON CONFLICT DO NOTHING", (_identity(self._encoder),)
+                    "INSERT INTO properties VALUES ('encoder', ?) ON CONFLICT DO NOTHING", (packed(self._encoder),)
                 )
         self._check_encoder(connection)
 
     def _check_encoder(self, connection: apsw.Connection) -> None:
         with suspecting(self._path, connection, self._encoder.dimension):
-            _check_encoder(connection, self._path, self._encoder)
+            check_encoder(connection, self._path, self._encoder)
 
     @property
     def encoder(self) -> EncoderIdentity:
@@ -109,8 +110,11 @@ class SqliteStore:
         return self._encoder
 
     @contextmanager
-    def _write(self) -> Iterator[apsw.Connection]:
-        """The writer, inside a transaction that moves the generation."""
+    def _write(self, *, moving: bool = True) -> Iterator[apsw.Connection]:
+        """The writer, inside a transaction; if it is ``moving``, what readers see changes, and so does the generation.
+
+        Raises EncoderMismatch if the store was moved to another encoder since it was opened.
+        """
         with self._writing, translating(self._path):
             connection = self._writer
             if self._closed:
@@ -122,10 +126,12 @@ class SqliteStore:
                     start_logging(connection, BUSY_SECONDS)
                     self._logging = True
                 with suspecting(self._path, connection, self._encoder.dimension), transaction(connection, "IMMEDIATE"):
+                    check_unmoved(connection, self._path, self._encoder)
                     yield connection
-                    _set(connection, "state", secrets.token_hex(8))
                     _set(connection, "writer", os.getpid())
-                    connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'generation'")
+                    if moving:
+                        _set(connection, "state", secrets.token_hex(8))
+                        connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'generation'")
             except apsw.BusyError as error:
                 raise self._busy(connection) from error
             self._unflushed = True
@@ -254,6 +260,7 @@ class SqliteStore:
     def indexed(self, id: str) -> IndexedDocument:
         """The document with its chunks, mentions and vectors (as float16 keeps them). Raises DocumentNotFound."""
         with self._reading() as connection:
+            check_unmoved(connection, self._path, self._encoder)
             found = read_indexed(connection, id, self._encoder.dimension)
         if found is None:
             raise self._missing([id])
@@ -285,8 +292,12 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[View]:
-        """A consistent view of the newest generation."""
+        """A consistent view of the newest generation.
+
+        Raises EncoderMismatch if the store was moved to another encoder since it was opened.
+        """
         with self._reading() as connection:
+            check_unmoved(connection, self._path, self._encoder)
             shared = self._share(read_stamp(connection))
             yield SqliteView(connection, shared, self._snapshot(connection, shared), self._beside)
 
@@ -319,15 +330,30 @@ class SqliteStore:
             if read_stamp(newer) != stamp:
                 remove_cache(self._beside.snapshot)
 
-    def incomplete(self, ids: Sequence[str] | None = None) -> list[str]:
-        """Ids of the documents with failed chunks, in order; of these documents alone, if they are given."""
+    def incomplete(self) -> list[str]:
+        """Ids of the documents with failed chunks, in order."""
         with self._reading() as connection:
-            return read_incomplete(connection, ids)
+            return read_incomplete(connection)
 
     def status(self) -> StoreStatus:
         """Counts and sizes; ``bytes`` are those of the store's file with its log, without the caches."""
         with self._reading() as connection:
+            check_unmoved(connection, self._path, self._encoder)
             return read_status(connection, self._path, self._encoder, self._extractor)
+
+    def reembed(self, target: EncoderIdentity) -> SqliteReembedding:
+        """Begin to move the store to another encoder, or go on; a move to yet another one is given up for it.
+
+        The present encoder as the target gives up a move that is under way.
+        """
+        access = Access(self._path, self._reading, self._write, self._switched)
+        return SqliteReembedding(access, self._encoder, target)
+
+    def _switched(self) -> None:
+        """Make a finished move last; none of the caches is of any use any more."""
+        self.flush()
+        remove_cache(self._beside.snapshot)
+        remove_cache(self._beside.vectors)
 
     def close(self) -> None:
         """Release the file; calling it twice is harmless."""
@@ -358,29 +384,3 @@ def _checkpoint(connection: apsw.Connection) -> None:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
-
-
-def _identity(encoder: EncoderIdentity) -> str:
-    return json.dumps(asdict(encoder), sort_keys=True)
-
-
-def _check_encoder(connection: apsw.Connection, path: Path, encoder: EncoderIdentity) -> None:
-    kept = sql.value(connection, "SELECT value FROM properties WHERE name = 'encoder'")
-    if kept is None:
-        raise StoreDamaged(f"The store {path} does not say which encoder its vectors come from; index into a new one.")
-    try:
-        ours = EncoderIdentity(**json.loads(kept))
-    except (ValueError, TypeError) as error:
-        raise StoreDamaged(
-            f"The store {path} is damaged: which encoder its vectors come from cannot be read ({error}); restore a "
-            "copy, or index the documents into a new store."
-        ) from error
-    if ours != encoder:
-        raise EncoderMismatch(
-            f"The store {path} holds vectors of the encoder {_shown(ours)}, but {_shown(encoder)} is configured. "
-            f"Configure {ours.name!r} to use this store, or index the documents into a new store."
-        )
-
-
-def _shown(encoder: EncoderIdentity) -> str:
-    return f"{encoder.name!r} (version {encoder.version}, {encoder.dimension} dimensions, {encoder.fingerprint})"

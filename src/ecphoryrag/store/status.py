@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
@@ -11,6 +9,7 @@ import apsw
 from ecphoryrag.incomplete import SHOWN, incomplete_document
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import beside
+from ecphoryrag.store.reembed import read_progress
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.store.view import read_stamp
 from ecphoryrag.types import EncoderIdentity, Failure, StoreStatus
@@ -56,16 +55,16 @@ def read_status(connection: apsw.Connection, path: Path, encoder: EncoderIdentit
         incomplete=_described(connection),
         incomplete_documents=incomplete,
         failed_chunks=failed,
+        reembedding=read_progress(connection, path),
     )
 
 
-def read_incomplete(connection: apsw.Connection, ids: Sequence[str] | None) -> list[str]:
-    """Ids of the documents, of these if they are given, that have chunks without an extraction, in order."""
+def read_incomplete(connection: apsw.Connection) -> list[str]:
+    """Ids of the documents that have chunks without an extraction, in order."""
     found = sql.rows(
         connection,
         "SELECT DISTINCT d.id FROM failures JOIN chunks c ON c.row = chunk JOIN documents d ON d.row = c.document "
-        "WHERE ?1 IS NULL OR d.id IN (SELECT value FROM json_each(?1)) ORDER BY 1",
-        (None if ids is None else json.dumps(list(ids)),),
+        "ORDER BY 1",
     )
     return [id_ for (id_,) in found]
 
