@@ -54,6 +54,8 @@ class CellRow:
     """Of answers before they are compared."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """A short hash or name of each thing the key is made of, so that a difference can be named."""
+    chosen: str = ""
+    """Hash of the settings alone, whatever the data, the seed and the code: what is chosen on development questions."""
     index: Usage = field(default_factory=Usage)
     """What indexing cost, also if it was done by an earlier run."""
     index_seconds: float = 0.0
@@ -98,6 +100,8 @@ class QuestionRow:
     notes: tuple[str, ...] = ()
     code: str = ""
     """Short hash of the code that made the row."""
+    asked: str = ""
+    """Hash of the question's words, by which a question is known again in another file."""
 
 
 Row = CellRow | QuestionRow

@@ -1,0 +1,78 @@
+"""Which code made a row.
+
+The rule: a change counts if it can change a row. So the code of a cell is a hash of the sources of the packages that
+the method runs through (below), of its own module and of the modules of the encoder, the extractor and, where it
+answers, the generator that it uses. Comments, docstrings and layout do not count, nor do the command line, the report,
+other methods' modules, tests and documents. It is read from the files, so it holds in a working copy with changes and
+in an installed wheel alike. Two versions of Python may write one source differently when they take it apart; then the
+hash differs too, which errs on the careful side.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import ecphoryrag
+from ecphoryrag.evaluation.baselines.registry import METHODS, entry
+from ecphoryrag.settings.models import split_name
+
+RETRIEVAL = ("text", "recall", "indexing", "store", "memory.py", "snapshot.py", "vectors.py")
+ANSWERING = ("answering", "calls")
+MEASURING = (
+    *("evaluation/datasets", "evaluation/baselines", "evaluation/answers.py", "evaluation/metrics.py"),
+    *("evaluation/bench/ask.py", "evaluation/bench/models.py"),
+)
+SHOWN = 12
+"""Digits of a hash that are kept: enough to tell states of one source apart."""
+
+
+def code_of(method: str, encoder: str, extractor: str, generator: str | None) -> str:
+    """The first 12 hexadecimal digits of the hash for a cell; ``generator`` is None if nothing is answered."""
+    models = {split_name(encoder)[0], split_name(extractor)[0]} | ({split_name(generator)[0]} if generator else set())
+    parts = [*RETRIEVAL, *MEASURING, *(ANSWERING if generator else ())]
+    own = entry(method).module
+    others = {each.module for each in METHODS.values()} - {own}
+    state = hashlib.sha256()
+    root = Path(ecphoryrag.__file__).parent
+    for path in _files(root, parts):
+        if path.parent.name != "baselines" or not _begins(path.stem, others - {own}) or _begins(path.stem, {own}):
+            _add(state, root, path)
+    for path in _files(root, ["models"]):
+        if _begins(path.stem, models):
+            _add(state, root, path)
+    return state.hexdigest()[:SHOWN]
+
+
+def _begins(stem: str, modules: set[str]) -> bool:
+    """Whether a module's name is one of these, or begins with one and goes on after an underscore."""
+    return any(stem == module or stem.startswith(f"{module}_") for module in modules)
+
+
+def _files(root: Path, parts: Sequence[str]) -> Iterator[Path]:
+    for part in parts:
+        path = root / part
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
+
+
+def _add(state: hashlib._Hash, root: Path, path: Path) -> None:
+    name = path.relative_to(root).as_posix()
+    state.update(f"{name}\0{plain(path.read_text('utf-8'))}\0".encode("utf-8", "surrogatepass"))
+
+
+def plain(source: str) -> str:
+    """The source without comments, docstrings and layout."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [each for each in body if not _is_bare_text(each)]
+            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]  # it has one, see above
+    return ast.unparse(tree)
+
+
+def _is_bare_text(node: ast.AST) -> bool:
+    """A docstring, or a text that stands under a name to describe it: neither does anything."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
