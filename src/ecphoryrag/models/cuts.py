@@ -139,10 +139,11 @@ class CutCheck:
             if read and not self._skips_cached:
                 self._sizes.learn(messages, read)
             return Usage()
-        sample = measure(sample_of(messages))
+        drawn = unseen(sample_of(messages))
+        sample = measure(drawn)
         if not sample.tokens:
             return sample.usage
-        expected = round(plain_size(messages) * sample.tokens / plain_size(sample_of(messages)))
+        expected = round(plain_size(messages) * sample.tokens / plain_size(drawn))
         if read >= CUT * expected and (limit is None or expected <= limit):
             self._sizes.learn(messages, read)
             return sample.usage

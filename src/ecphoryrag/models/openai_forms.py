@@ -42,6 +42,7 @@ _LOOSE = frozenset(
     }
 )
 """What a strict schema may not hold at some servers. The reader of the reply checks these."""
+_ABOUT_LIMIT = re.compile(r"\b(?:m(?:ax|in)Length|m(?:ax|in)Items|minimum|maximum|uniqueItems)\b|'(?:pattern|format)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class Dialects:
         return self._looser(dialect, said) if about else None
 
     def _looser(self, dialect: Dialect, said: str) -> Dialect | None:
-        if dialect.form == "json_schema" and not dialect.bare_schema and any(name in said for name in _LOOSE):
+        if dialect.form == "json_schema" and not dialect.bare_schema and _ABOUT_LIMIT.search(said):
             return replace(dialect, bare_schema=True)
         if self._fixed:
             return None
