@@ -12,7 +12,8 @@ import pytest
 from ecphoryrag.answering import answer
 from ecphoryrag.errors import GenerationError, ModelNotAvailable
 from ecphoryrag.models.fakes import ScriptedGenerator
-from ecphoryrag.models.local import LocalGenerator, _inert, _raise_for, usable_cores
+from ecphoryrag.models.llama_cpp import raise_for, usable_cores
+from ecphoryrag.models.local import LocalGenerator, _inert
 from ecphoryrag.models.registry import make_encoder, make_extractor, make_generator
 from ecphoryrag.settings import AnsweringSettings, LocalModelSettings, Settings
 from ecphoryrag.types import Message
@@ -59,11 +60,11 @@ def test_a_damaged_file_is_refused_without_a_word_on_standard_error(tmp_path: Pa
 
 
 def test_errors_of_the_server_become_ours() -> None:
-    _raise_for({"choices": []})
+    raise_for({"choices": []})
     with pytest.raises(GenerationError, match="refuses the request: bad grammar"):
-        _raise_for({"error": {"message": "bad grammar", "type": "invalid_request_error"}})
+        raise_for({"error": {"message": "bad grammar", "type": "invalid_request_error"}})
     with pytest.raises(GenerationError, match="plain words"):
-        _raise_for({"error": "plain words"})
+        raise_for({"error": "plain words"})
 
 
 def test_cores_are_counted() -> None:

@@ -1,34 +1,23 @@
-"""The generator ``local``: any GGUF file, run in this process by llama.cpp through ``xllamacpp``.
-
-llama.cpp's server object also listens on a free port of the loopback address. That is used here for exact token
-counts, which its Python interface lacks, and is closed to everyone else by a random key.
-"""
+"""The generator ``local``: any GGUF file, run in this process by llama.cpp through ``xllamacpp``."""
 
 from __future__ import annotations
 
-import http.client
 import json
-import os
 import re
-import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from ecphoryrag.errors import GenerationError, ModelNotAvailable, PromptTooLong
+from ecphoryrag.errors import GenerationError, PromptTooLong
 from ecphoryrag.models.files import MODEL_NAME, resolve_model
+from ecphoryrag.models.llama_cpp import LlamaCpp, raise_for
 from ecphoryrag.models.packaged import encodable
 from ecphoryrag.ports import JsonSchema
 from ecphoryrag.settings.models import LocalModelSettings
 from ecphoryrag.types import Generation, JsonValue, Message, Usage
 
-REMEDY = "pip install 'ecphoryrag[local]'"
-SILENT = 0
-"""llama.cpp's verbosity: nothing on standard error. Its errors reach us as replies."""
-HTTP_SECONDS = 120.0
 _CONTROL_CANDIDATE = re.compile(r"[<\[{|｜][^\s<>\[\]{}]{0,40}[>\]}|｜]")
 """What the control tokens of chat models look like, such as ``<|im_end|>``, ``</s>``, ``[INST]``."""
 
@@ -107,65 +96,34 @@ class _Server:
     """llama.cpp's server: completions by call, token counts by its local port."""
 
     def __init__(self, path: Path, settings: LocalModelSettings) -> None:
-        try:
-            import xllamacpp  # noqa: PLC0415 - of the extra `local`
-        except ImportError as error:
-            raise ModelNotAvailable(f"the generator local needs the package xllamacpp: run `{REMEDY}`") from error
-        with path.open("rb") as file:
-            if file.read(4) != b"GGUF":
-                raise ModelNotAvailable(f"{path} is not a GGUF file: set models.local.path to one that is")
-        self._key = secrets.token_hex()
-        params = xllamacpp.CommonParams()
-        params.model.path = str(path)
-        params.n_ctx = settings.context
-        params.n_parallel = 1
-        threads = settings.threads or usable_cores()
-        params.cpuparams.n_threads = threads
-        params.cpuparams_batch.n_threads = threads
-        params.verbosity = SILENT
-        params.warmup = False  # a question follows at once
-        params.cache_ram_mib = 0  # one conversation at a time: its own cache in the slot is enough
-        params.enable_reasoning = 0  # the reply has a field for it
-        params.api_keys = [self._key]
-        params.ui = False
-        params.endpoint_slots = False
-        try:
-            self._server = xllamacpp.Server(params)
-        except RuntimeError as error:
-            raise ModelNotAvailable(
-                f"llama.cpp cannot load {path} ({error}): the file may be damaged or incomplete, of an architecture "
-                "that this version of xllamacpp does not know, or too large for the memory; "
-                "set models.local.path to another, or upgrade xllamacpp"
-            ) from error
-        self._to_grammar = xllamacpp.json_schema_to_grammar
-        self._address = urlsplit(self._server.listening_address).netloc
-        properties = self._call("GET", "/props", None)
+        self._llama = LlamaCpp(path, settings, _without_reasoning)
+        properties = self._llama.call("GET", "/props", None)
         self.context = int(properties["default_generation_settings"]["n_ctx"])
 
     def count(self, chat: list[JsonValue]) -> int:
         """Tokens of the chat with the model's template."""
-        return int(self._call("POST", "/v1/chat/completions/input_tokens", {"messages": chat})["input_tokens"])
+        return int(self._llama.call("POST", "/v1/chat/completions/input_tokens", {"messages": chat})["input_tokens"])
 
     def tokenize(self, text: str, *, control: bool) -> list[int]:
         """Token ids of the text; ``control`` says whether control tokens in it are read as such."""
         body: dict[str, JsonValue] = {"content": text, "add_special": False, "parse_special": control}
-        tokens: list[int] = self._call("POST", "/tokenize", body)["tokens"]
+        tokens: list[int] = self._llama.call("POST", "/tokenize", body)["tokens"]
         return tokens
 
     def grammar(self, schema: JsonSchema) -> str:
         """The grammar of JSON by this schema, without room for line breaks and indents: a fifth fewer tokens."""
         layout: dict[str, JsonValue] = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
         compact: dict[str, JsonValue] = {**schema, "x-guidance": layout}
-        return str(self._to_grammar(json.dumps(compact)))
+        return str(self._llama.package.json_schema_to_grammar(json.dumps(compact)))
 
     def complete(self, request: Mapping[str, Any]) -> Generation:
         """One reply. Raises PromptTooLong or GenerationError for what the server answers with an error."""
         start = time.perf_counter()
         try:
-            reply = self._server.handle_chat_completions(dict(request))
+            reply = self._llama.server.handle_chat_completions(dict(request))
         except RuntimeError as error:
             raise GenerationError(f"llama.cpp failed: {error}. Ask again, or set another model") from error
-        _raise_for(reply)
+        raise_for(reply)
         choice, usage = reply["choices"][0], reply["usage"]
         seconds = time.perf_counter() - start
         return Generation(
@@ -174,36 +132,10 @@ class _Server:
             Usage(1, usage["prompt_tokens"], usage["completion_tokens"], seconds=seconds),
         )
 
-    def _call(self, method: str, path: str, body: Mapping[str, JsonValue] | None) -> Any:
-        """The JSON that the server answers; `Any` since it is another program's."""
-        connection = http.client.HTTPConnection(self._address, timeout=HTTP_SECONDS)
-        try:
-            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            reply = json.loads(connection.getresponse().read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise GenerationError(f"llama.cpp's server does not answer {path} ({error}): start again") from error
-        finally:
-            connection.close()
-        _raise_for(reply)
-        return reply
 
-
-def usable_cores() -> int:
-    """Processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _raise_for(reply: Mapping[str, Any]) -> None:
-    error = reply.get("error")
-    if not error:
-        return
-    message = error.get("message", error) if isinstance(error, dict) else error
-    if isinstance(error, dict) and error.get("type") == "exceed_context_size_error":
-        raise PromptTooLong(f"{message}: raise models.local.context or lower answering.evidence_tokens")
-    raise GenerationError(f"llama.cpp refuses the request: {message}")
+def _without_reasoning(package: Any, params: Any) -> None:
+    del package
+    params.enable_reasoning = 0  # the reply has a field for it
 
 
 def _chat(server: _Server, messages: Sequence[Message]) -> list[JsonValue]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ecphoryrag.errors import GenerationError, PromptCut, PromptTooLong, Transient
 from ecphoryrag.models.cuts import CutCheck, Figure, Sizes
-from ecphoryrag.models.ollama_client import OllamaClient, place_of
+from ecphoryrag.models.ollama_client import OllamaClient, keep_alive, names, place_of
 from ecphoryrag.models.served import (
     ASSUMED_CONTEXT,
     Refusal,
@@ -164,7 +164,7 @@ class OllamaGenerator:
             "messages": [{"role": message.role, "content": message.content} for message in messages],
             "stream": False,
             "options": {"temperature": 0, "seed": 0, "num_ctx": context, "num_predict": max_tokens},
-            "keep_alive": _seconds_or_words(self._settings.keep_alive),
+            "keep_alive": keep_alive(self._settings),
             "truncate": False,  # versions that know these two refuse what does not fit, in place of cutting it
             "shift": False,
         }
@@ -225,7 +225,7 @@ class OllamaGenerator:
             models = self._client.loaded().models
         except (Refusal, Transient):
             return None
-        ours = next((one for one in models if _is(self._model, one.model, one.name)), None)
+        ours = next((one for one in models if names(self._model, one.model, one.name)), None)
         given = ours.context_length if ours is not None else None
         with self._lock:
             self._given[asked_for] = given
@@ -261,21 +261,11 @@ class OllamaGenerator:
         if "thinking" in (shown.capabilities or ()):
             think = "low" if family in {"gptoss", "gpt-oss"} else False  # these cannot do without
         listed = self._client.listed().models
-        digest = next((one.digest for one in listed if _is(self._model, one.model) and one.digest), "")
+        digest = next((one.digest for one in listed if names(self._model, one.model) and one.digest), "")
         return _About(context, most is None and wanted is None, digest.removeprefix("sha256:")[:16], think)
-
-
-def _is(model: str, *names: str | None) -> bool:
-    tag = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
-    return any(name in {model, tag} for name in names)
 
 
 def _is_about_format(refusal: Refusal) -> bool:
     """Versions before 0.5 know ``"json"`` alone, and others fail at schemas that they cannot turn into a grammar."""
     words = refusal.message.casefold()
     return refusal.status in {400, 422, 500} and any(word in words for word in ("format", "grammar", "schema"))
-
-
-def _seconds_or_words(keep_alive: str) -> str | int:
-    """Ollama takes a bare number only as a number."""
-    return int(keep_alive) if keep_alive.removeprefix("-").isdigit() else keep_alive

@@ -14,7 +14,7 @@ from ecphoryrag.settings.models import OllamaSettings
 
 if TYPE_CHECKING:
     from httpx import Request, Response
-    from ollama import ChatResponse, ListResponse, ProcessResponse, ShowResponse
+    from ollama import ChatResponse, EmbedResponse, ListResponse, ProcessResponse, ShowResponse
 
 T = TypeVar("T")
 
@@ -31,6 +31,18 @@ def place_of(name: str, settings: OllamaSettings) -> Place:
         f"Set the key in the variable {settings.api_key_env}, or in a file that models.ollama.api_key_file names",
         f"Run `ollama pull {model}` there, or set models.ollama.base_url (without a path)",
     )
+
+
+def names(model: str, *listed: str | None) -> bool:
+    """Whether the server calls the model so, by one of these names: with its tag, if it is asked for without."""
+    tag = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+    return any(one in {model, tag} for one in listed)
+
+
+def keep_alive(settings: OllamaSettings) -> str | int:
+    """As the server takes it: a bare number only as a number."""
+    words = settings.keep_alive
+    return int(words) if words.removeprefix("-").isdigit() else words
 
 
 class OllamaClient:
@@ -52,6 +64,10 @@ class OllamaClient:
         ModelNotAvailable if the package or the server is missing. So do the others.
         """
         return self._call(lambda opened: opened.chat(request))
+
+    def embed(self, request: Mapping[str, Any]) -> EmbedResponse:
+        """The reply of ``/api/embed``."""
+        return self._call(lambda opened: opened.working.embed(**request))
 
     def show(self, model: str) -> ShowResponse:
         """What the server knows of a model."""
