@@ -103,6 +103,7 @@ class CutCheck:
         self._sizes = sizes
         self._remedy = remedy
         self._skips_cached = False
+        self._verified = 0
 
     @property
     def skips_cached(self) -> bool:
@@ -151,6 +152,7 @@ class CutCheck:
         spent = sample.usage + again.usage
         if again.tokens and again.tokens >= CUT * expected and (limit is None or again.tokens < limit):
             self._skips_cached = self._skips_cached or again.tokens > read + SLACK + SLACK
+            self._verified = max(self._verified, plain_size(messages))
             self._sizes.learn(messages, again.tokens)
             return spent
         raise self._cut(read, expected)
@@ -162,8 +164,8 @@ class CutCheck:
         ratio = self._sizes.ratio(messages)
         if limit is not None and size * (UNLEARNT if ratio is None else ratio * MARGIN) > limit:
             return True
-        if self._skips_cached:
-            return False
+        if self._skips_cached:  # its figure says nothing: one that is longer than any before is measured
+            return size >= LONG and size > self._verified and not kept
         if ratio is None:
             return (size >= LONG and not kept) or read < UNLIKELY * size
         return read < SUSPICIOUS * ratio * size
