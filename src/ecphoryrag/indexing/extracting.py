@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Protocol, TypeAlias
 
 from ecphoryrag.errors import InputError, JobStopped, ModelError, ModelNotAvailable
@@ -74,9 +74,9 @@ class Alone:
         for work in self._works:
             try:
                 self._extract(work)
-            except (JobStopped, ModelNotAvailable):
-                raise
             except (InputError, ModelError) as error:
+                if _ends_all(error):
+                    raise
                 work.error = error
             self.finished.append(work)
             characters += len(work.document.text)
@@ -120,8 +120,9 @@ class Crew:
         self._waiting: deque[tuple[Work, Chunk]] = deque()
         self._handed: SimpleQueue[tuple[Work, Chunk] | None] = SimpleQueue()
         self._outcomes: deque[tuple[Work, Chunk, _Outcome]] = deque()
-        self._told = threading.Event()
-        self._stopping = threading.Event()
+        # Not threading.Event or Condition: Ctrl-C inside their waiting can leave their lock held for ever.
+        self._told: SimpleQueue[None] = SimpleQueue()
+        self._stopping = False
         self._out = 0
         """Chunks handed out whose outcome has not been taken in."""
         self._characters = 0
@@ -141,7 +142,7 @@ class Crew:
 
     def stop(self, seconds: float) -> None:
         """See :meth:`Extracting.stop`."""
-        self._stopping.set()
+        self._stopping = True
         self._waiting.clear()
         end = time.monotonic() + seconds
         while True:
@@ -155,7 +156,7 @@ class Crew:
 
     def close(self) -> None:
         """Let the threads go: at once those that wait for work, the others once their call has ended."""
-        self._stopping.set()
+        self._stopping = True
         for _ in self._threads:
             self._handed.put(None)
         if not self._out:
@@ -163,8 +164,8 @@ class Crew:
                 thread.join()
 
     def _await(self, seconds: float) -> None:
-        self._told.wait(seconds)
-        self._told.clear()  # before the outcomes are looked at, so that none is overlooked
+        with suppress(Empty):
+            self._told.get(timeout=seconds)
 
     def _hand_out(self) -> None:
         ahead = LOOK_AHEAD * self._extractor.parallel
@@ -172,10 +173,10 @@ class Crew:
             with held_interrupts():
                 self._handed.put(self._waiting.popleft())
                 self._out += 1
-            if len(self._threads) < min(self._out, self._extractor.parallel):
-                thread = threading.Thread(target=self._work, name="ecphory-extract", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                if len(self._threads) < min(self._out, self._extractor.parallel):
+                    thread = threading.Thread(target=self._work, name="ecphory-extract", daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
 
     def _has_waiting(self) -> bool:
         """Whether a chunk waits to be handed out, if need be of the next document."""
@@ -194,13 +195,14 @@ class Crew:
         while (task := self._handed.get()) is not None:
             work, chunk = task
             outcome: _Outcome = None
-            if not self._stopping.is_set() and work.error is None:
+            if not self._stopping and work.error is None:
                 try:
                     (outcome,) = self._extractor.extract(work.document, (chunk,))
                 except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
                     outcome = error
+                    self._stopping = self._stopping or _ends_all(error)
             self._outcomes.append((work, chunk, outcome))
-            self._told.set()
+            self._told.put(None)
 
     def _take_in(self) -> None:
         with held_interrupts():
@@ -210,12 +212,15 @@ class Crew:
             if isinstance(outcome, Extraction):
                 work.found[chunk.ordinal] = outcome
                 self.spent += outcome.usage
-            elif isinstance(outcome, InputError | ModelError) and not isinstance(
-                outcome, JobStopped | ModelNotAvailable
-            ):
+            elif isinstance(outcome, InputError | ModelError) and not _ends_all(outcome):
                 work.error = work.error or outcome
             elif outcome is not None:
                 raise outcome
             if running and (work.error is not None or len(work.found) == len(work.wanted)):
                 self.finished.append(work)
                 self._characters -= len(work.document.text)
+
+
+def _ends_all(error: BaseException) -> bool:
+    """Whether an extractor's error says something of all that is to come, and not of one document alone."""
+    return isinstance(error, JobStopped | ModelNotAvailable) or not isinstance(error, InputError | ModelError)
