@@ -267,16 +267,17 @@ def test_an_answer_is_kept_in_the_ledger_and_its_cost_is_said_by_purpose() -> No
     assert first.spending == (before, paid)
     assert paid.usage.calls == 2
     assert ledger.spending() == (paid,)
-    assert [kept[3] for kept in ledger.kept.values()] == [("d1", "d2", "d3")]
     again = answer(QUESTION, recall, ScriptedGenerator([]), SETTINGS, ledger)
     assert (again.text, again.notes) == ("Dunlisk", ())
     assert again.spending == (before, Spending("answer", "scripted", Usage(cached=1)))
+    ledger.forget(["d3"])
+    assert not ledger.history("answer", "scripted")
 
 
 def test_a_refused_answer_is_paid_for_and_not_kept() -> None:
     ledger = MemoryLedger()
     given = answer(QUESTION, make_recall(QUESTION), ScriptedGenerator(["no", "no"]), SETTINGS, ledger)
     assert given.text is None
-    assert not ledger.kept
+    assert not ledger.history("answer", "scripted")
     assert given.spending == ledger.spending()
     assert given.spending[0].usage.calls == 2

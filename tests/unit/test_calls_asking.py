@@ -28,6 +28,10 @@ def number(said: JsonValue) -> int:
     return value
 
 
+def keys(ledger: MemoryLedger) -> list[str]:
+    return [key for key, _ in ledger.history("index", "scripted")]
+
+
 REQUEST = Request("index", MESSAGES, SCHEMA, 20, number, documents=("d1",))
 
 
@@ -40,7 +44,8 @@ def test_a_good_reply_is_kept_and_the_next_time_costs_nothing() -> None:
     assert again.usage == Usage(cached=1)
     assert len(generator.asked) == 1
     assert ledger.spending() == (Spending("index", "scripted", Usage(1, 5, 2)),)
-    assert ledger.kept[request_key(REQUEST, generator)][3] == ("d1",)
+    ledger.forget(["d1"])
+    assert ledger.find(request_key(REQUEST, generator)) is None
 
 
 def test_a_bad_reply_is_asked_for_again_with_the_reason_and_kept_under_the_first_key() -> None:
@@ -53,7 +58,7 @@ def test_a_bad_reply_is_asked_for_again_with_the_reason_and_kept_under_the_first
         "How many are there?\nYour last reply was refused: the reply gives no number. Reply again, correctly."
     )
     assert asked.usage.calls == 2
-    assert set(ledger.kept) == {request_key(REQUEST, generator)}
+    assert keys(ledger) == [request_key(REQUEST, generator)]
     assert ledger.spending() == (Spending("index", "scripted", asked.usage),)
     assert ask(REQUEST, ScriptedGenerator([]), ledger=ledger).value == 3
 
@@ -73,7 +78,7 @@ def test_after_all_attempts_it_is_rejected_with_what_they_cost() -> None:
         "asked again, since the reply breaks off before its JSON ends",
         "asked again, since the reply is empty",
     )
-    assert not ledger.kept
+    assert keys(ledger) == []
     assert ledger.spending()[0].usage == rejected.value.usage
 
 
@@ -150,7 +155,7 @@ def test_the_key_is_made_of_all_that_determines_the_reply() -> None:
     generator = ScriptedGenerator([])
     other_model = ScriptedGenerator([])
     other_model.identity = "another"
-    keys = [
+    made = [
         request_key(REQUEST, generator),
         request_key(REQUEST, other_model),
         request_key(replace(REQUEST, messages=MESSAGES[1:]), generator),
@@ -159,8 +164,8 @@ def test_the_key_is_made_of_all_that_determines_the_reply() -> None:
         request_key(replace(REQUEST, max_tokens=21), generator),
         request_key(replace(REQUEST, messages=(Message("user", "\ud800"),)), generator),
     ]
-    assert len(set(keys)) == len(keys)
-    assert request_key(replace(REQUEST, purpose="cue", documents=("d2",), attempts=5), generator) == keys[0]
+    assert len(set(made)) == len(made)
+    assert request_key(replace(REQUEST, purpose="cue", documents=("d2",), attempts=5), generator) == made[0]
 
 
 def test_the_budget_is_asked_before_and_told_after() -> None:

@@ -41,7 +41,8 @@ def by_worth(evidence: Evidence, sentences: Sequence[Sentence], recall: Recall) 
 
 
 def link_lines(recall: Recall, pieces: Sequence[Piece]) -> list[str]:
-    """A line for each relation that the recall found, best first: the two names, and where the sentence stands.
+    """A line for each relation that the recall found, best first: the two names, how they are related if a language
+    model said so, and where the sentence stands.
 
     A sentence that is in one of the pieces is named by its number; another is quoted.
     """
@@ -54,7 +55,8 @@ def link_lines(recall: Recall, pieces: Sequence[Piece]) -> list[str]:
             if inside and relation.sentence in piece.text:
                 where = f"see [{number}]"
                 break
-        line = f"Link: {quoted(relation.subject)} – {quoted(relation.object)}, {where}"
+        label = f" ({quoted(relation.label)})" if relation.label else ""
+        line = f"Link: {quoted(relation.subject)} – {quoted(relation.object)}{label}, {where}"
         if line not in lines:
             lines.append(line)
     return lines

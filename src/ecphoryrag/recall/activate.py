@@ -23,9 +23,12 @@ def chunk_seeds(likeness: Scores, count: int, sharpness: float) -> Scores:
     return seeds
 
 
-def cue_weights(frequencies: Sequence[int], documents: int) -> list[float]:
-    """Weight of each cue, by its rarity: log(1 + documents of the store / its frequency); they sum to 1."""
+def cue_weights(frequencies: Sequence[int], documents: int, shares: Sequence[float] | None = None) -> list[float]:
+    """Weight of each cue, by its rarity: log(1 + documents of the store / its frequency), times its share (1 where
+    none are given); they sum to 1."""
     weights = [math.log1p(documents / frequency) for frequency in frequencies]
+    if shares is not None:
+        weights = [weight * share for weight, share in zip(weights, shares, strict=True)]
     total = sum(weights)
     return [weight / total for weight in weights]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,19 @@ LONGEST_NAME = 16
 
 @dataclass(frozen=True, slots=True)
 class FoundCue:
-    """A known name in the question: ``question[start:end]``, and the entity it names, aliases of it behind."""
+    """A known name in the question, ``question[start:end]``, and the entity it names, aliases of it behind."""
 
-    start: int
-    end: int
+    start: int | None
+    """None for a name that a language model read out of the question."""
+    end: int | None
     entities: tuple[int, ...]
     frequency: int
     """Documents that mention the entity, or chunks that hold the rarest of its words, whichever are more: "built" is
     the name of few things and a word of many texts, and tells little."""
+    share: float = 1.0
+    """What it weighs beside a cue that stands in the question."""
+    told: str | None = None
+    """The words of the language model that are this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +47,11 @@ class CueRule:
     """More documents than this make a name of one word common."""
 
 
-def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32]) -> list[FoundCue]:
+def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32], *, is_name: bool = False) -> list[FoundCue]:
     """The known names in the question, longest first, none overlapping, in the order of the question.
 
-    ``aliases`` are the (a, 2) pairs of entities that are one thing.
+    ``aliases`` are the (a, 2) pairs of entities that are one thing. ``is_name``: the text is a name, not a sentence
+    whose first word is capital whatever it means.
     """
     words = normal_words(question)
     taken = [False] * len(words)
@@ -60,12 +66,31 @@ def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32]) -> list[
             if entity is None or not rule.mentioned[entity]:
                 continue
             frequency = max(int(rule.frequency[entity]), rule.held_by(question[start:end]))
-            if not _tells(question, (start, end), key, common=frequency > rule.common):
+            as_name = _as_name(question, start, end, is_name=is_name)
+            if not as_name and not _tells(key, common=frequency > rule.common):
                 continue
             taken[at : at + length] = [True] * length
             same = [other for other in aliases_of(entity, aliases) if rule.mentioned[other]]
             found.append(FoundCue(start, end, (entity, *same), frequency))
-    return sorted(found, key=lambda cue: cue.start)
+    return sorted(found, key=lambda cue: cue.start or 0)
+
+
+def add_named(
+    found: Sequence[FoundCue], names: Sequence[str], rule: CueRule, aliases: NDArray[np.int32], share: float
+) -> list[FoundCue]:
+    """The cues of the question, and behind them those in the names that a language model read out of it.
+
+    A model's name is matched as the question's own are, and weighs ``share`` of one; what is a cue already, by this
+    or another name, is not one again.
+    """
+    cues = list(found)
+    known = {entity for cue in found for entity in cue.entities}
+    for name in names:
+        for cue in find_cues(name, rule, aliases, is_name=True):
+            if known.isdisjoint(cue.entities):
+                cues.append(replace(cue, start=None, end=None, share=share, told=name[cue.start : cue.end]))
+                known.update(cue.entities)
+    return cues
 
 
 def aliases_of(entity: int, pairs: NDArray[np.int32]) -> list[int]:
@@ -73,10 +98,12 @@ def aliases_of(entity: int, pairs: NDArray[np.int32]) -> list[int]:
     return [*pairs[pairs[:, 0] == entity, 1].tolist(), *pairs[pairs[:, 1] == entity, 0].tolist()]
 
 
-def _tells(question: str, span: tuple[int, int], key: str, *, common: bool) -> bool:
-    """Whether these words are likely meant as the name. The question's first word is capital whatever it means."""
-    start, end = span
-    as_name = bool(question[:start].strip()) and any(sign.isupper() or sign.isdigit() for sign in question[start:end])
-    if " " not in key and common and not as_name:
-        return False
-    return as_name or is_linkable(key)
+def _as_name(question: str, start: int, end: int, *, is_name: bool) -> bool:
+    """Whether these words are written as a name. The question's first word is capital whatever it means."""
+    written = any(sign.isupper() or sign.isdigit() for sign in question[start:end])
+    return written and (is_name or bool(question[:start].strip()))
+
+
+def _tells(key: str, *, common: bool) -> bool:
+    """Whether words that are not written as a name are likely meant as one."""
+    return is_linkable(key) and (" " in key or not common)

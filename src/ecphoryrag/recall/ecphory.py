@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecphoryrag.recall.activate import chunk_seeds, cue_weights, join_seeds
 from ecphoryrag.recall.chains import Chains, Walkable, chains
-from ecphoryrag.recall.cues import CueRule, FoundCue, find_cues
+from ecphoryrag.recall.cues import CueRule, FoundCue, add_named, find_cues
 from ecphoryrag.recall.flat import Scores
 from ecphoryrag.recall.graph import Graph, graph, to_chunk
 from ecphoryrag.recall.question import Asked, Likeness
@@ -41,7 +41,25 @@ class Trace:
     """(n,) final."""
 
 
-def ecphory(asked: Asked, like: Likeness, snapshot: Snapshot, known: Graph, settings: EcphorySettings) -> Trace:
+@dataclass(frozen=True, slots=True)
+class ToldNames:
+    """Names that a language model read out of the question, and what they weigh beside those that stand in it."""
+
+    names: tuple[str, ...] = ()
+    share: float = 1.0
+
+
+NONE_TOLD = ToldNames()
+
+
+def ecphory(
+    asked: Asked,
+    like: Likeness,
+    snapshot: Snapshot,
+    known: Graph,
+    settings: EcphorySettings,
+    told: ToldNames = NONE_TOLD,
+) -> Trace:
     """Activate, spread and chain over the chunks of ``asked``; ``known`` is the graph over exactly these."""
     rule = CueRule(
         positions=snapshot.entity_positions,
@@ -51,15 +69,18 @@ def ecphory(asked: Asked, like: Likeness, snapshot: Snapshot, known: Graph, sett
         common=max(CUE_COMMON_LEAST, settings.cue_common * len(snapshot.document_ids)),
     )
     cues = find_cues(asked.text, rule, snapshot.aliases)
+    if told.names and told.share > 0:
+        cues = add_named(cues, told.names, rule, snapshot.aliases, told.share)
     named = [cue.entities for cue in cues]
-    weights = cue_weights([cue.frequency for cue in cues], len(snapshot.document_ids))
+    weights = cue_weights([cue.frequency for cue in cues], len(snapshot.document_ids), [cue.share for cue in cues])
     on_chunks = chunk_seeds(like.hybrid, settings.seeds, settings.sharpness)
     seeds = join_seeds(on_chunks, named, weights, len(known.facts.rarity), settings.chunk_share)
     passed = to_chunk(known, like.hybrid, settings.sibling_sharpness)
     active = spread(seeds, known.to_entity, passed, damping=settings.damping, steps=settings.steps)
     score = anchored(log_activation(active.chunks, settings.floor), like.hybrid, settings.anchor)
     walkable = Walkable(known.to_entity, passed, known.facts.rarity)
-    cued = np.array(sorted({entity for cue in named for entity in cue}), np.int64)
+    # What only the model named may be the bridge that the question asks for.
+    cued = np.array(sorted({entity for cue in cues if cue.start is not None for entity in cue.entities}), np.int64)
     hops = chains(score, cued, asked, walkable, settings.chain)
     return Trace(
         cues=tuple(cues),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ecphoryrag.ports import Encoder, View
-from ecphoryrag.recall.ecphory import Trace, ecphory
+from ecphoryrag.recall.ecphory import ToldNames, Trace, ecphory
 from ecphoryrag.recall.found import Found, FoundChunk, FoundEntity
 from ecphoryrag.recall.graph import Graph
 from ecphoryrag.recall.paper import PaperInput, paper
@@ -27,10 +27,13 @@ def by_likeness(like: Likeness, request: RecallRequest) -> Found:
     return Found(chunks, routes=tuple(Route("direct", (Station("chunk", at),)) for at in order))
 
 
-def by_ecphory(asked: Asked, like: Likeness, view: View, known: Graph, request: RecallRequest) -> Found:
-    """`ecphory`."""
+def by_ecphory(
+    asked: Asked, like: Likeness, view: View, known: Graph, request: RecallRequest, told: Sequence[str] = ()
+) -> Found:
+    """`ecphory`; ``told`` are names that a language model read out of the question."""
     settings = request.settings.ecphory
-    trace = ecphory(asked, like, view.snapshot, known, settings)
+    names = ToldNames(tuple(told), request.settings.llm.cue_share)
+    trace = ecphory(asked, like, view.snapshot, known, settings, names)
     if not like.hybrid.any() and not trace.cues:
         return Found(reason=NOTHING_SHARED)
     order = best(trace.scores, request.k).tolist()

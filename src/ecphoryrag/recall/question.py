@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ecphoryrag.ports import Encoder, View
 from ecphoryrag.recall.flat import Scores, bm25_scores, dense_scores, hybrid_scores
 from ecphoryrag.recall.lexical import LexicalIndex, term_columns, term_weights
+from ecphoryrag.types import Usage
 
 MOST_TERMS = 128
 """Of a question that long, as of a pasted page, the rarest terms are asked for: each takes 8 bytes a chunk."""
@@ -21,16 +22,14 @@ class Meter:
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
-        self.calls = 0
-        self.tokens = 0
+        self.usage = Usage()
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(texts, d) query vectors. Raises ModelError."""
         if not self.encoder.identity.dimension:
             return np.zeros((len(texts), 0), np.float32)
         encoded = self.encoder.encode(texts, "query")
-        self.calls += 1
-        self.tokens += encoded.tokens
+        self.usage += encoded.usage
         return encoded.vectors
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from ecphoryrag.errors import InputError
-from ecphoryrag.ports import Where
+from ecphoryrag.ports import CueFinder, RelationLabeller, Where
 from ecphoryrag.settings.recall import MethodName, RecallSettings
 
 
@@ -38,6 +38,14 @@ class RecallRequest:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise InputError(f"k is {k!r}: give the number of chunks wanted, 1 or more")
         return cls(settings, name, k, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """What a language model may do for the method `ecphory`, where the settings ask for it (``recall.llm``)."""
+
+    cue_finder: CueFinder | None = None
+    labeller: RelationLabeller | None = None
 
 
 def _method(name: str) -> MethodName:

@@ -15,18 +15,29 @@ from ecphoryrag.recall.cues import aliases_of
 from ecphoryrag.recall.ecphory import Trace, restricted
 from ecphoryrag.recall.found import Found
 from ecphoryrag.recall.ground import Ground, path
+from ecphoryrag.recall.helped import NO_HELPERS, Helped
 from ecphoryrag.recall.methods import by_ecphory, by_likeness, by_paper
 from ecphoryrag.recall.passages import Passage, passages
 from ecphoryrag.recall.prepared import PreparedCache
 from ecphoryrag.recall.question import Meter, ask, likeness
 from ecphoryrag.recall.rank import best
 from ecphoryrag.recall.relations import implicit_relations
-from ecphoryrag.recall.request import RecallRequest
-from ecphoryrag.types import Cue, Entity, Evidence, RankedEntity, Recall, Relation, Usage
+from ecphoryrag.recall.request import Helpers, RecallRequest
+from ecphoryrag.types import Cue, Entity, Evidence, RankedEntity, Recall, Relation, Spending, Usage
 
 
-def recall(question: str, view: View, encoder: Encoder, request: RecallRequest, cache: PreparedCache) -> Recall:
+def recall(
+    question: str,
+    view: View,
+    encoder: Encoder,
+    request: RecallRequest,
+    cache: PreparedCache,
+    helpers: Helpers = NO_HELPERS,
+) -> Recall:
     """What the question brings back from the view's chunks, best first. Reads only.
+
+    Where ``request.settings.llm`` asks for it, ``helpers`` add cues to the method `ecphory` and label its relations;
+    if they fail, or are not there, the recall is that without them, and a note says so.
 
     Never fails for what a question says: where nothing can be recalled the result is empty and says why. Raises
     InputError if the question is not text or the filter is malformed, ModelError if the encoder fails.
@@ -38,12 +49,15 @@ def recall(question: str, view: View, encoder: Encoder, request: RecallRequest, 
     positions = _allowed(view, request)
     reason = _hopeless(question, view, positions, request)
     if reason is None:
-        found = _find(question, view, positions, encode, request, cache)
-        recalled = _Recalled(question, view, positions, request).ground(found)
+        helped = Helped(question, request, helpers)
+        found = _find(question, view, positions, encode, cache, helped)
+        recalled = helped.labelled(_Recalled(question, view, positions, request).ground(found))
     else:
         recalled = Recall(question, request.method, (), reason=reason)
-    spent = Usage(embedding_tokens=encode.tokens, seconds=time.perf_counter() - started)
-    return replace(recalled, usage=spent)
+    embedded = () if encode.usage == Usage() else (Spending("embed", encoder.identity.name, encode.usage),)
+    spending = (*embedded, *recalled.spending)
+    spent = replace(sum((one.usage for one in spending), Usage()), seconds=time.perf_counter() - started)
+    return replace(recalled, usage=spent, spending=spending)
 
 
 def _allowed(view: View, request: RecallRequest) -> NDArray[np.int64]:
@@ -70,9 +84,10 @@ def _find(
     view: View,
     positions: NDArray[np.int64],
     encode: Meter,
-    request: RecallRequest,
     cache: PreparedCache,
+    helped: Helped,
 ) -> Found:
+    request = helped.request
     settings = request.settings
     asked = ask(question, view, cache.index(view.snapshot, settings.flat), positions, encode)
     shares = settings.ecphory.dense_share if request.method == "ecphory" else settings.flat.dense_share
@@ -84,7 +99,7 @@ def _find(
     known = cache.graph(view.snapshot, settings.ecphory.about)
     if not asked.whole:
         known = restricted(known, positions)
-    return by_ecphory(asked, like, view, known, request)
+    return by_ecphory(asked, like, view, known, request, helped.names())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +162,7 @@ class _Recalled:
             return ()
         named = self.view.entities([cue.entities[0] for cue in trace.cues])
         return tuple(
-            Cue(self.question[cue.start : cue.end], cue.start, cue.end, entity.key, entity.name, weight)
+            Cue(cue.told or self.question[cue.start : cue.end], cue.start, cue.end, entity.key, entity.name, weight)
             for cue, entity, weight in zip(trace.cues, named, trace.cue_weights, strict=True)
         )
 

@@ -1,0 +1,331 @@
+"""The extractor ``llm``: the entities of a chunk by one call of a language model (the publication's equation 1).
+
+The model names, types, weighs and describes. Where its names stand is looked up in the text, so that nothing enters
+the memory that the text does not say; what the text is about is told from its form, as the extractor ``names`` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ecphoryrag.calls.asking import Asked, Request, ask, request_key
+from ecphoryrag.calls.budget import Budget
+from ecphoryrag.calls.quoting import one_line, plain
+from ecphoryrag.calls.reading import Unusable
+from ecphoryrag.errors import JobStopped, ModelError, ModelNotAvailable, Rejected
+from ecphoryrag.models.llm_prompts import IMPORTANCE, OTHER, extraction_prompt, extraction_schema
+from ecphoryrag.models.outline import (
+    DESCRIPTION_CHARACTERS,
+    FIELDS,
+    TEXT,
+    Collected,
+    Outline,
+    acronym_aliases,
+    add_outline,
+    add_subject,
+    descriptions_of,
+    title_aliases,
+)
+from ecphoryrag.ports import Generator, Ledger
+from ecphoryrag.settings.indexing import ExtractionSettings
+from ecphoryrag.text.acronyms import find_acronyms
+from ecphoryrag.text.keys import name_key
+from ecphoryrag.text.locate import Located
+from ecphoryrag.text.names import Manner, manner_of
+from ecphoryrag.text.sentences import split_sentences
+from ecphoryrag.types import Chunk, Document, Extraction, JsonValue, Mention, Sentence, Usage
+
+VERSION = 1
+ABOUT = 5
+USUAL = 3
+"""Importance where the reply gives none."""
+MOST_SUBJECTS = 2
+"""A reply that holds more names than these to be what the chunk is about has not told them apart."""
+LEAST_HISTORY = 5
+"""Earlier calls from which the length of replies is told; of fewer, the figure below is nearer."""
+OUTPUT_SHARE = 1.5
+"""Tokens of a reply for each token of the text, where nothing is known of the model."""
+NOTHING = "the reply names nothing, and the text has names or terms"
+NOT_THERE = "none of the reply's names stands in the text: copy them letter by letter"
+_IDENTITY_BYTES = 8
+_ARTICLES = ("the ", "a ", "an ")
+_QUOTES = " \t\n\"'“”‘’«»`.,;:"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An entity as a reply gives it."""
+
+    name: str
+    type: str
+    importance: int
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A reply's entities, each with its (start, end) places in the chunk's text, and how many stand nowhere."""
+
+    entities: tuple[tuple[Named, tuple[tuple[int, int], ...]], ...]
+    dropped: int
+    named: int
+    """Entities in the reply, those that stand nowhere included."""
+
+
+class LLMExtractor:
+    """Entities by a language model (port ``Extractor``); each reply is kept in the ledger, and never paid for twice."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        settings: ExtractionSettings,
+        ledger: Ledger | None = None,
+        budget: Budget | None = None,
+        parallel: int = 1,
+    ) -> None:
+        self._generator = generator
+        self._settings = settings
+        self._ledger = ledger
+        self._budget = budget
+        self._parallel = parallel
+
+    @property
+    def identity(self) -> str:
+        """Version, model, and a hash of the settings that the output depends on."""
+        settings = self._settings
+        told = f"{settings.types} {settings.entities} {settings.description_words} {settings.max_tokens}"
+        digest = hashlib.blake2b(told.encode("utf-8"), digest_size=_IDENTITY_BYTES).hexdigest()
+        return f"llm/{VERSION} {self._generator.identity} {digest}"
+
+    @property
+    def model(self) -> str:
+        """The generator's name."""
+        return self._generator.name
+
+    @property
+    def parallel(self) -> int:
+        """As many calls as the server works on at once."""
+        return self._parallel
+
+    @property
+    def basis(self) -> str:
+        """What the output of :meth:`estimate` rests on, in words."""
+        known = self._history()
+        if known is None:
+            return f"no earlier calls of {self.model}: {OUTPUT_SHARE:g} tokens of output for each token of text"
+        return f"{known.calls} earlier calls of {self.model}"
+
+    def extract(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
+        """One extraction a chunk, in order, its mentions by field and offset.
+
+        A chunk whose reply cannot be used, or whose call fails, has a ``failure``. Raises ModelNotAvailable and
+        JobStopped.
+        """
+        outline, manner = Outline(document.headings), manner_of(document.text)
+        return [self._extract(document, chunk, outline, manner) for chunk in chunks]
+
+    def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
+        """What extracting these chunks would cost; ``estimated`` unless the generator counts prompts exactly.
+
+        A reply is taken to be as long, for each token of the text, as those in the ledger were. Chunks that would be
+        asked for a second time are not foreseen.
+        """
+        calls = cached = prompts = 0
+        for chunk in chunks:
+            if not _has_words(chunk):
+                continue
+            request = self._request(document, chunk)
+            if self._ledger is not None and self._ledger.find(request_key(request, self._generator)) is not None:
+                cached += 1
+                continue
+            calls += 1
+            prompts += self._generator.count_tokens(request.messages, request.schema)
+        if not calls:
+            return Usage(cached=cached)
+        known = self._history()
+        share = OUTPUT_SHARE if known is None else known.output_tokens / self._of_text(known.input_tokens, known.calls)
+        output = min(round(share * self._of_text(prompts, calls)), calls * self._settings.max_tokens)
+        return Usage(calls, prompts, output, estimated=not self._generator.counts_exactly, cached=cached)
+
+    def _history(self) -> Usage | None:
+        """Earlier calls of this model together, if there are enough of them."""
+        if self._ledger is None:
+            return None
+        told = [usage for _, usage in self._ledger.history("index", self.model) if usage.calls]
+        return sum(told, Usage()) if len(told) >= LEAST_HISTORY else None
+
+    def _of_text(self, prompts: int, calls: int) -> int:
+        """Of the tokens of so many prompts those that are text, the constant part of each left out."""
+        constant = extraction_prompt("", Chunk("", 0, "", 0, 0), self._settings)
+        return max(prompts - calls * self._generator.count_tokens(constant, extraction_schema(self._settings)), calls)
+
+    def _request(self, document: Document, chunk: Chunk) -> Request[Placed]:
+        text = Located(chunk.text)
+        elsewhere = {name_key(head) for head in (document.title, *chunk.headings)}
+        return Request(
+            purpose="index",
+            messages=extraction_prompt(document.title, chunk, self._settings),
+            schema=extraction_schema(self._settings),
+            max_tokens=self._settings.max_tokens,
+            read=lambda said: placed(read_named(said, self._settings.types), text, elsewhere),
+            documents=(document.id,),
+            attempts=self._settings.attempts,
+            doubt=_doubt,
+        )
+
+    def _extract(self, document: Document, chunk: Chunk, outline: Outline, manner: Manner) -> Extraction:
+        if not _has_words(chunk):
+            return _joined(Asked(Placed((), 0, 0), Usage()), document, chunk, outline, manner)
+        request = self._request(document, chunk)
+        try:
+            asked = ask(request, self._generator, ledger=self._ledger, budget=self._budget)
+        except (JobStopped, ModelNotAvailable):
+            raise
+        except Rejected as error:
+            return Extraction(usage=error.usage, failure=f"no usable reply in {request.attempts} attempts: {error}")
+        except ModelError as error:
+            return Extraction(usage=error.usage, failure=str(error))
+        return _joined(asked, document, chunk, outline, manner)
+
+
+def _has_words(chunk: Chunk) -> bool:
+    return any(sign.isalnum() for sign in chunk.text)
+
+
+def _doubt(found: Placed) -> str | None:
+    if found.entities:
+        return None
+    return NOT_THERE if found.named else NOTHING
+
+
+def read_named(said: JsonValue, types: Sequence[str]) -> tuple[Named, ...]:
+    """The entities of a reply, rows or records; each name once, with the highest importance it was given.
+
+    A type that is not among ``types`` is ``other``. Raises Unusable if there is no list of entities, or no entry in it
+    is one.
+    """
+    entries = said.get("entities") if isinstance(said, dict) else None
+    if not isinstance(entries, list):
+        raise Unusable('the reply has no list "entities"')
+    known = {kind.casefold(): kind for kind in types}
+    named: dict[str, Named] = {}
+    for entry in entries:
+        one = _named(entry, known)
+        if one is None:
+            continue
+        named[one.name] = _merged(named.get(one.name), one)
+    if entries and not named:
+        raise Unusable("the entries of the reply are not as asked for")
+    return tuple(named.values())
+
+
+def _named(entry: JsonValue, known: dict[str, str]) -> Named | None:
+    if isinstance(entry, dict):
+        entry = [entry.get(part) for part in ("name", "type", "importance", "description")]
+    if isinstance(entry, str):
+        entry = [entry]
+    if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
+        return None
+    kind, worth, description = [*entry[1:4], None, None, None][:3]
+    name = plain(entry[0]).strip()
+    if not name:
+        return None
+    if isinstance(worth, str) and worth.strip() in {str(one) for one in IMPORTANCE}:
+        worth = int(worth)
+    return Named(
+        name,
+        known.get(kind.strip().casefold(), OTHER) if isinstance(kind, str) else OTHER,
+        min(max(int(worth), IMPORTANCE[0]), IMPORTANCE[-1]) if isinstance(worth, int | float) else USUAL,
+        one_line(plain(description))[:DESCRIPTION_CHARACTERS] if isinstance(description, str) else "",
+    )
+
+
+def placed(named: Iterable[Named], text: Located, elsewhere: set[str]) -> Placed:
+    """The entities with their places. One that stands nowhere is dropped, unless a title or heading bears its key.
+
+    A place inside the place of a longer name (``York`` in ``New York``) is none of its own, if there are others.
+    """
+    given = list(named)
+    found = [(one, _places(one.name, text)) for one in given]
+    taken = sorted({place for _, places in found for place in places})
+    entities = []
+    for one, places in found:
+        own = tuple(place for place in places if not _inside(place, taken)) or tuple(places)
+        if own or name_key(one.name) in elsewhere:
+            entities.append((one, own))
+    return Placed(tuple(entities), len(given) - len(entities), len(given))
+
+
+def _places(name: str, text: Located) -> list[tuple[int, int]]:
+    """As it is written, else without quotation marks around it, else without its article."""
+    bare = name.strip(_QUOTES)
+    tries = [name, bare, *(bare[len(one) :] for one in _ARTICLES if bare.casefold().startswith(one))]
+    return next((places for one in dict.fromkeys(tries) if (places := text.find(one))), [])
+
+
+def _inside(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= place[0] and place[1] <= end and (start, end) != place for start, end in others)
+
+
+def _joined(asked: Asked[Placed], document: Document, chunk: Chunk, outline: Outline, manner: Manner) -> Extraction:
+    """What the model named, together with what the form of the text says it is about."""
+    first = outline.opening(chunk, split_sentences(chunk.text))
+    names = Collected()
+    add_outline(names, document, chunk, outline)
+    aliases = [] if first is None else add_subject(names, chunk, first, manner)
+    told: dict[str, Named] = {}
+    for one, places in asked.value.entities:
+        keys = [name_key(chunk.text[start:end]) for start, end in places]
+        for key, (start, end) in zip(keys, places, strict=True):
+            names.add((TEXT, chunk.start + start, chunk.start + end), key, one.type)
+        for key in {name_key(one.name), *keys}:
+            told[key] = _merged(told.get(key), one)
+    _add_told_subject(names, told, chunk, first)
+    aliases += acronym_aliases(chunk.text, find_acronyms(chunk.text))
+    aliases += title_aliases(names, document)
+    mentions = _mentions(names, told, document, chunk, first)
+    return Extraction(mentions, tuple(dict.fromkeys(aliases)), asked.usage, asked.value.dropped)
+
+
+def _merged(before: Named | None, one: Named) -> Named:
+    """One entity of two entries: the first name, the first that is told of it, the highest importance."""
+    if before is None:
+        return one
+    kind = one.type if before.type == OTHER else before.type
+    worth = max(before.importance, one.importance)
+    return Named(before.name, kind, worth, before.description or one.description)
+
+
+def _add_told_subject(names: Collected, told: dict[str, Named], chunk: Chunk, first: Sentence | None) -> None:
+    """What the model holds the chunk to be about, if it does not say so of many; else the first name in it."""
+    standing = {key: place for place, (key, _) in sorted(names.spans.items(), reverse=True) if place[0] == TEXT}
+    heavy = [key for key, one in told.items() if one.importance == ABOUT and key in standing]
+    if len(heavy) <= MOST_SUBJECTS:
+        for key in heavy:
+            names.about.setdefault(key, "subject")
+    if names.about or first is None:
+        return
+    end = chunk.start + first.end
+    opening = [(place, key) for key, place in standing.items() if key in told and place[1] < end]
+    if opening:
+        names.about[min(opening)[1]] = "subject"
+
+
+def _mentions(
+    names: Collected, told: dict[str, Named], document: Document, chunk: Chunk, opening: Sentence | None
+) -> tuple[Mention, ...]:
+    """The places in order; the first of each key has the model's description, else the sentence that defines it."""
+    found = sorted(names.spans.items())
+    sentences = descriptions_of(found, document, chunk, split_sentences(chunk.text), opening)
+    mentions = []
+    for (place, start, end), (key, _) in found:
+        name = (document.title, document.text)[place][start:end]
+        one, about = told.get(key), names.about.get(key)
+        sentence = sentences.pop(key, "")
+        description = one.description or sentence if one is not None and sentence else sentence
+        worth = ABOUT if about is not None or one is None else one.importance
+        kind = OTHER if one is None else one.type
+        mentions.append(Mention(name, key, start, end, FIELDS[place], kind, description, worth, about))
+    return tuple(mentions)
