@@ -213,9 +213,12 @@ def test_an_extractor_that_cannot_read_an_incomplete_document_leaves_it_as_it_is
     before = store.status().incomplete
 
     def fail(chunk: Chunk) -> None:
-        raise GenerationError(f"cannot read {chunk.document_id}")
+        error = GenerationError(f"cannot read {chunk.document_id}")
+        error.usage = Usage(2, 200, 9)
+        raise error
 
     report = retry(store, PaidExtractor(failing=fail))
+    assert report.spending == (Spending("index", "scripted/paid", Usage(4, 400, 18)),)
     assert report.failed == (Failure("a", "cannot read a"), Failure("c", "cannot read c"))
     assert store.status().incomplete == before
 

@@ -28,7 +28,7 @@ class Extracting(Protocol):
     finished: list[Work]
     """Documents with all their wanted extractions, or an error; whoever commits one removes it."""
     spent: Usage
-    """Of all extractions that came back, those of unfinished documents among them."""
+    """On all extractions that came back, those of unfinished documents and those that ended in an error among them."""
 
     def advance(self) -> bool:
         """Go on until a document is finished; False if there is no more to do.
@@ -75,6 +75,7 @@ class Alone:
             try:
                 self._extract(work)
             except (InputError, ModelError) as error:
+                self.spent += _spent_on(error)
                 if _ends_all(error):
                     raise
                 work.error = error
@@ -208,10 +209,10 @@ class Crew:
         with held_interrupts():
             work, chunk, outcome = self._outcomes.popleft()
             self._out -= 1
+            self.spent += _spent_on(outcome)
             running = work.error is None
             if isinstance(outcome, Extraction):
                 work.found[chunk.ordinal] = outcome
-                self.spent += outcome.usage
             elif isinstance(outcome, InputError | ModelError) and not _ends_all(outcome):
                 work.error = work.error or outcome
             elif outcome is not None:
@@ -224,3 +225,7 @@ class Crew:
 def _ends_all(error: BaseException) -> bool:
     """Whether an extractor's error says something of all that is to come, and not of one document alone."""
     return isinstance(error, JobStopped | ModelNotAvailable) or not isinstance(error, InputError | ModelError)
+
+
+def _spent_on(outcome: _Outcome) -> Usage:
+    return outcome.usage if isinstance(outcome, Extraction | ModelError) else Usage()

@@ -175,7 +175,11 @@ class _Run:
     def _encode(self, works: Sequence[Work], encoder: Encoder) -> Vectors:
         heads = [head for work in works for head in work.heads()]
         texts = [text for work in works for text in work.texts()]
-        encoded = passage_vectors(heads, texts, encoder)
+        try:
+            encoded = passage_vectors(heads, texts, encoder)
+        except ModelError as error:
+            self.encoding += error.usage
+            raise
         self.encoding += encoded.usage
         return encoded.vectors
 
