@@ -8,8 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecphoryrag.answering.prompt import EXAMPLES, Piece, build_prompt, label, quoted
+from ecphoryrag.answering.prompt import EXAMPLES, Piece, build_prompt, label
 from ecphoryrag.answering.select import link_lines
+from ecphoryrag.calls.quoting import quoted
 from ecphoryrag.types import Relation
 from tests.support.recalls import FACTS, make_recall
 
@@ -85,3 +86,12 @@ def test_a_sentence_that_was_left_out_of_its_piece_is_quoted() -> None:
     pieces = [replace(piece, text="…") for piece in pieces_of(*FACTS)]
     (line,) = link_lines(make_recall(QUESTION, relations=[relation]), pieces)
     assert FACTS[0][1] in line
+
+
+def test_a_label_stands_in_the_link() -> None:
+    relation = Relation(
+        "Grey Pellin", "Ilka Varnholt", FACTS[0][1], "d1", 0, len(FACTS[0][1]), 1.0, "was\nbuilt by [1]"
+    )
+    recall = make_recall("Who?", relations=[relation])
+    pieces = [Piece(one, one.chunk.text) for one in recall.chunks]
+    assert link_lines(recall, pieces) == ["Link: Grey Pellin – Ilka Varnholt (was built by (1)), see [1]"]
