@@ -1,9 +1,10 @@
 """The methods over :class:`ecphoryrag.Memory`: ``bm25``, ``dense``, ``hybrid``, ``paper``, ``ecphory``.
 
 ``dense`` is the Vanilla RAG of the publication: title and text embedded, cosine, top k. All five use one kind of store;
-those that differ in nothing but how a question is asked share one. The parameters of a method are the fields of its
-group in the settings (``recall.paper``, ``recall.ecphory``, ``recall.flat``), dotted for groups in groups
-(``chain.weight``), and:
+those that differ in nothing but how a question is asked (``dense``, ``hybrid``, ``ecphory``) share one, and what it
+took is told for each of them. ``bm25`` is given no encoder, so that it pays for none. The parameters of a method are
+the fields of its group in the settings (``recall.paper``, ``recall.ecphory``, ``recall.flat``), dotted for groups in
+groups (``chain.weight``), and:
 
 - ``extractor`` (``paper``, ``ecphory``): ``names`` or ``llm``; the settings' if not given.
 - ``context`` (``paper``): what the reader is shown, as in the publication's ablation: ``both`` the entities E_final and
@@ -28,6 +29,7 @@ from ecphoryrag.errors import InputError, JobStopped, SettingsError
 from ecphoryrag.evaluation.baselines.port import Indexed, Kit, Retrieved
 from ecphoryrag.evaluation.metrics import distinct
 from ecphoryrag.memory import Memory
+from ecphoryrag.models.none import NoEncoder
 from ecphoryrag.ports import Encoded, Encoder
 from ecphoryrag.settings import MethodName, Settings
 from ecphoryrag.types import Answer, Chunk, Document, EncoderIdentity, Evidence, JsonValue, RankedEntity, Recall, Usage
@@ -67,7 +69,7 @@ class MemoryMethod:
         self._kit = kit
         self._settings = settings
         self._context = context
-        self._encoder = _Counted(kit.encoder)
+        self._encoder = _Counted(NoEncoder() if name == "bm25" else kit.encoder)
         self._memory: Memory | None = None
 
     @property
@@ -166,7 +168,7 @@ class MemoryMethod:
     def _folder(self, documents: Sequence[Document]) -> Path:
         state = hashlib.blake2b(digest_size=10)
         made_of: list[JsonValue] = [
-            self._kit.encoder.identity.fingerprint,
+            self._encoder.identity.fingerprint,
             self._settings.extractor,
             self._settings.indexing.model_dump(mode="json"),
             self._name == "paper",

@@ -29,21 +29,35 @@ SHOWN = 12
 """Digits of a hash that are kept: enough to tell states of one source apart."""
 
 
-def code_of(method: str, encoder: str, extractor: str, generator: str | None) -> str:
-    """The first 12 hexadecimal digits of the hash for a cell; ``generator`` is None if nothing is answered."""
-    models = {split_name(encoder)[0], split_name(extractor)[0]} | ({split_name(generator)[0]} if generator else set())
-    parts = [*RETRIEVAL, *MEASURING, *(ANSWERING if generator else ())]
-    own = entry(method).module
-    others = {each.module for each in METHODS.values()} - {own}
-    state = hashlib.sha256()
-    root = Path(ecphoryrag.__file__).parent
-    for path in _files(root, parts):
-        if path.parent.name != "baselines" or not _begins(path.stem, others - {own}) or _begins(path.stem, {own}):
-            _add(state, root, path)
-    for path in _files(root, ["models"]):
-        if _begins(path.stem, models):
-            _add(state, root, path)
-    return state.hexdigest()[:SHOWN]
+class Code:
+    """The sources as they are now; each is read once."""
+
+    def __init__(self) -> None:
+        self._root = Path(ecphoryrag.__file__).parent
+        self._plain: dict[Path, str] = {}
+
+    def of(self, method: str, encoder: str, extractor: str, generator: str | None) -> str:
+        """The first 12 hexadecimal digits of the hash for a cell; ``generator`` is None if nothing is answered."""
+        models = {split_name(encoder)[0], split_name(extractor)[0]}
+        if generator is not None:
+            models.add(split_name(generator)[0])
+        parts = [*RETRIEVAL, *MEASURING, *(ANSWERING if generator else ())]
+        own = entry(method).module
+        others = {each.module for each in METHODS.values()} - {own}
+        state = hashlib.sha256()
+        for path in _files(self._root, parts):
+            if path.parent.name != "baselines" or not _begins(path.stem, others) or _begins(path.stem, {own}):
+                self._add(state, path)
+        for path in _files(self._root, ["models"]):
+            if _begins(path.stem, models):
+                self._add(state, path)
+        return state.hexdigest()[:SHOWN]
+
+    def _add(self, state: hashlib._Hash, path: Path) -> None:
+        if path not in self._plain:
+            self._plain[path] = plain(path.read_text("utf-8"))
+        name = path.relative_to(self._root).as_posix()
+        state.update(f"{name}\0{self._plain[path]}\0".encode("utf-8", "surrogatepass"))
 
 
 def _begins(stem: str, modules: set[str]) -> bool:
@@ -55,11 +69,6 @@ def _files(root: Path, parts: Sequence[str]) -> Iterator[Path]:
     for part in parts:
         path = root / part
         yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
-
-
-def _add(state: hashlib._Hash, root: Path, path: Path) -> None:
-    name = path.relative_to(root).as_posix()
-    state.update(f"{name}\0{plain(path.read_text('utf-8'))}\0".encode("utf-8", "surrogatepass"))
 
 
 def plain(source: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ecphoryrag.errors import InputError
 from ecphoryrag.evaluation.baselines.registry import index_parameters
-from ecphoryrag.evaluation.bench.code import code_of
+from ecphoryrag.evaluation.bench.code import Code
 from ecphoryrag.evaluation.bench.config import BenchConfig, DatasetConfig, MethodConfig
 from ecphoryrag.evaluation.bench.rows import CellRow
 from ecphoryrag.evaluation.dataset import Dataset
@@ -167,6 +167,7 @@ def plan(config: BenchConfig, folder: Path, data: Data, models: Identities) -> l
 class _Planner:
     config: BenchConfig
     models: Identities
+    code: Code = field(default_factory=Code)
 
     def cell(self, variant: Variant, named: DatasetConfig, dataset: Dataset, encoder: str, seed: int) -> Planned:
         config, models, method = self.config, self.models, variant.method.name
@@ -184,7 +185,7 @@ class _Planner:
             "data": short([dataset.digests["corpus"], dataset.digests["questions"]]),
             "split": f"{config.split} {named.development or 'all'}",
             "seed": str(seed) if config.questions else "all",
-            "code": code_of(method, encoder, extractor, config.generator),
+            "code": self.code.of(method, encoder, extractor, config.generator),
             "format": FORMAT,
         }
         row = CellRow(
@@ -210,7 +211,7 @@ class _Planner:
             {key: variant.given[key] for key in index_parameters(method, variant.given)},
             settings.indexing.model_dump(mode="json"),
             *(extractor, parts["encoder"], models.generator, dataset.digests["corpus"], named.name),
-            code_of(method, encoder, extractor, None),
+            self.code.of(method, encoder, extractor, None),
         ]
         return Planned(row, variant, dataset, settings, short(index))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal
@@ -182,9 +182,18 @@ class RowFile:
 
 
 def write_row(row: Row) -> str:
-    """The row's line, line end included. Raises ValueError for a figure that is not a finite number."""
+    """The row's line, line end included; what has its default is left out.
+
+    Raises ValueError for a figure that is not a finite number.
+    """
     kind = "cell" if isinstance(row, CellRow) else "question"
-    return json.dumps({"kind": kind, **asdict(row)}, ensure_ascii=False, allow_nan=False) + "\n"
+    said = {each.name for each in fields(row) if getattr(row, each.name) != _default(each)}
+    record = {name: value for name, value in asdict(row).items() if name in said}
+    return json.dumps({"kind": kind, **record}, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _default(each: Field[Any]) -> object:
+    return each.default if each.default_factory is MISSING else each.default_factory()
 
 
 def _read(line: bytes, where: str) -> Row:

@@ -38,6 +38,8 @@ from ecphoryrag.types import JsonValue, Message
 
 WORK = "work"
 """Folder of the indexes, in a run's folder."""
+NOT_KEPT = ("work/", "texts.jsonl", ".lock", "*.new")
+"""What a run's folder tells git to leave alone: what can be made again, and the data sets' own texts."""
 MAKES_NONE = "it needs vectors, and the encoder makes none"
 
 
@@ -108,6 +110,7 @@ def run(
         before = read_rows(out_dir)
         check_same(before, planned, out_dir)
         sittings = read_sittings(out_dir)
+        (out_dir / ".gitignore").write_text("\n".join(NOT_KEPT) + "\n", encoding="utf-8")
         write_texts(out_dir, [(cell.row.dataset, cell.dataset) for cell in planned])
         rows = open_.enter_context(RowFile(out_dir / ROWS))
         runner = _Runner(out_dir, config, shared, rows, progress or _silent, limit, before)
