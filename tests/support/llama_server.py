@@ -51,7 +51,7 @@ class Manner:
     name: str
     routes: frozenset[str]
     refuses: frozenset[str] = frozenset()
-    """Of ``json_schema``, ``json_object``, ``temperature``, ``seed``, ``max_tokens``, ``max_completion_tokens``."""
+    """Fields of a request, or types of ``response_format``: ``json_schema``, ``json_object``, ``seed``, ``grammar``..."""
     refusal_status: int = 400
     cuts: bool = False
     """Whether a prompt that does not fit is cut in silence; else it is refused."""

@@ -49,6 +49,9 @@ class Asked:
     @property
     def schema(self) -> Json | None:
         """The JSON schema that the reply is to follow, in whichever of the dialects it was given."""
+        grammar = str(self.body.get("grammar") or "")
+        if grammar.startswith("# {"):  # this project's own, with the schema in a comment
+            return dict(json.loads(grammar[2:].partition("\n")[0]))
         form = self.body.get("response_format") or {}
         found = (
             (form.get("json_schema") or {}).get("schema")

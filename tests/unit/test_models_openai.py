@@ -92,13 +92,57 @@ def test_the_strictest_form_that_is_taken_is_found_once(
 
 
 def test_a_schema_in_words_is_counted() -> None:
-    server = LlamaServer(manner=replace(LLAMA_CPP, refuses=frozenset({"json_schema", "json_object"})))
+    server = LlamaServer(manner=replace(LLAMA_CPP, refuses=frozenset({"grammar", "json_schema", "json_object"})))
     with using(server) as generator:
         before = generator.count_tokens(ASKED, SCHEMA)
         assert before == generator.count_tokens(ASKED)
         reply = generator.generate(ASKED, SCHEMA, 20)
         assert generator.count_tokens(ASKED, SCHEMA) == reply.usage.input_tokens > before
         assert generator.count_tokens(ASKED) == before
+
+
+def test_llama_cpp_is_given_a_grammar_without_room_for_line_breaks() -> None:
+    server = llama_server()
+    with using(server) as generator:
+        assert json.loads(generator.generate(ASKED, SCHEMA, 20).text) == {"town": "text"}
+        assert "response_format" not in chats(server)[-1]
+        assert "root ::=" in chats(server)[-1]["grammar"]
+        generator.generate(ASKED, {**SCHEMA, "required": []}, 20)
+        assert forms(server)[-1] == "json_schema"
+        assert generator.structured_mode == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("template", "takes"),
+    [
+        ("{{ messages }}", True),
+        ("{% if enable_thinking %}<think>{% endif %}", True),
+        ("<|assistant|><think>\n", False),
+        ("<|start|>assistant<|channel|>", False),
+    ],
+)
+def test_a_model_that_must_think_first_is_not_held_to_a_grammar(
+    template: str, takes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = llama_server()
+    about = server._about
+    props = {"chat_template": template}
+    monkeypatch.setattr(server, "_about", lambda path, asked: about(path, asked) | (props if path == "/props" else {}))
+    with using(server) as generator:
+        generator.generate(ASKED, SCHEMA, 20)
+    assert ("grammar" in chats(server)[-1]) is takes
+    assert (forms(server) == ["json_schema"]) is not takes
+
+
+def test_a_grammar_that_is_refused_gives_way_to_the_schema() -> None:
+    def refuse(asked: Asked) -> Fault | None:
+        return Fault("status", 400, "failed to parse grammar") if "grammar" in asked.body else None
+
+    server = llama_server(fault=refuse)
+    with using(server) as generator:
+        generator.generate(ASKED, SCHEMA, 20)
+        generator.generate(ASKED, SCHEMA, 20)
+        assert forms(server) == [None, "json_schema", "json_schema"]
 
 
 def test_a_form_that_is_set_is_not_left() -> None:

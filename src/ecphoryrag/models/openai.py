@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from ecphoryrag.errors import GenerationError, PromptTooLong, Transient
 from ecphoryrag.models.cuts import CutCheck, Figure, Sizes
+from ecphoryrag.models.gbnf import grammar
 from ecphoryrag.models.openai_about import About, Chat, Inquiry
 from ecphoryrag.models.openai_client import OpenAIClient, place_of
 from ecphoryrag.models.openai_forms import Dialect, Dialects, Structured, response_format, worded
@@ -25,8 +26,6 @@ CHAT = "/chat/completions"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _COUNTS = 64
 """How many prompts' sizes are remembered: a prompt is counted before it is sent, and often before that."""
-_COMPACT: dict[str, JsonValue] = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""For llama.cpp built with llguidance: JSON without line breaks and indents. Others pass over the key."""
 _MEASURING = 1
 
 
@@ -146,10 +145,7 @@ class OpenAIGenerator:
         optional = {"temperature": 0, "seed": 0, "chat_template_kwargs": about.template_options}
         request |= {name: value for name, value in optional.items() if value is not None}
         if schema is not None:
-            asked = {**schema, "x-guidance": _COMPACT} if about.kind == "llama.cpp" else schema
-            form = response_format(asked, dialect)
-            if form is not None:
-                request["response_format"] = form
+            request |= _held_to(schema, dialect, about)
         return {name: value for name, value in request.items() if name not in dialect.left_out}
 
     def _posted(self, build: Any) -> Mapping[str, Any]:
@@ -231,6 +227,16 @@ class OpenAIGenerator:
 
 def _chat(messages: Sequence[Message]) -> Chat:
     return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _held_to(schema: JsonSchema, dialect: Dialect, about: About) -> dict[str, JsonValue]:
+    """The fields that hold the reply to the schema: a compact grammar where the server takes one."""
+    if about.takes_grammar and dialect.grammar and dialect.form == "json_schema":
+        compact = grammar(schema)
+        if compact is not None:
+            return {"grammar": compact}
+    form = response_format(schema, dialect)
+    return {} if form is None else {"response_format": form}
 
 
 def _figures(reply: Mapping[str, Any]) -> tuple[int | None, int | None]:

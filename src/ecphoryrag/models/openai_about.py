@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -34,6 +34,8 @@ class About:
     """Whether nobody has named the context."""
     fingerprint: str = ""
     """Of the weights, where the server gives anything to tell them by."""
+    takes_grammar: bool = False
+    """Whether the model's first word may be held to a grammar: it does not have to think or name a channel before."""
 
     @property
     def template_options(self) -> dict[str, JsonValue] | None:
@@ -120,7 +122,8 @@ class Inquiry:
         if slot:
             meta = listed.get("meta")
             told = [f"{name}={meta[name]}" for name in _FINGERPRINTS if name in meta] if isinstance(meta, dict) else []
-            return self._with("llama.cpp", slot, " ".join(told))
+            about = self._with("llama.cpp", slot, " ".join(told))
+            return replace(about, takes_grammar=_speaks_at_once(str(props.get("chat_template") or "")))
         context = next((found for name in _CONTEXTS if (found := whole(listed.get(name)))), None)
         if context:
             return self._with("vllm" if "max_model_len" in listed else "other", context)
@@ -155,3 +158,8 @@ class Inquiry:
         except Transient:
             self._failed += 1
             return {}
+
+
+def _speaks_at_once(template: str) -> bool:
+    """Whether a chat template leaves the beginning of a reply to us, thinking being off where it can be."""
+    return "<|channel|>" not in template and ("think" not in template or "enable_thinking" in template)

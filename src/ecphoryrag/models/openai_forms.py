@@ -52,6 +52,8 @@ class Dialect:
     form: Structured = "json_schema"
     bare_schema: bool = False
     """Whether the schema is sent without limits on lengths and numbers."""
+    grammar: bool = True
+    """Whether llama.cpp is given a grammar in place of the schema, which it takes in the form ``json_schema``."""
     completion_tokens: bool = False
     """``max_completion_tokens`` in place of ``max_tokens``."""
     left_out: frozenset[str] = frozenset()
@@ -105,6 +107,8 @@ class Dialects:
             for name in ("temperature", "seed", "chat_template_kwargs"):
                 if name in body and re.search(rf"\b{name}\b", said):
                     return replace(dialect, left_out=dialect.left_out | {name})
+        if "grammar" in body and _ABOUT_FORM.search(said):
+            return replace(dialect, grammar=False)
         if "response_format" not in body:
             return None
         # A failing server says 500 for anything: only what names the form is about it.
