@@ -51,7 +51,7 @@ class Manner:
     name: str
     routes: frozenset[str]
     refuses: frozenset[str] = frozenset()
-    """Fields of a request, or types of ``response_format``: ``json_schema``, ``json_object``, ``seed``, ``grammar``..."""
+    """Fields of a request, such as ``seed`` or ``grammar``, and types of ``response_format``."""
     refusal_status: int = 400
     cuts: bool = False
     """Whether a prompt that does not fit is cut in silence; else it is refused."""
