@@ -4,21 +4,24 @@
 - Keywords of the question (section 3.2): one call gives low-level ones (what is named) and high-level ones (themes).
 - Retrieval (section 3.2): :mod:`lightrag_search`, with the public code's budgets of version 1: 60 entities or
   relations, 4,000 tokens each of entities, relations and chunks.
-- Generation (section 3.3) is the shared reader's.
+- Generation (section 3.3) is the shared reader's, which is shown the chunks of the context and then, as evidence that
+  is no passage, the descriptions of its entities and relations, as far as the reader's own budget goes.
 
 Departures: chunks of at most 1,200 tokens end with sentences; the encoder, reader and counting of tokens are those
 of the run; a question without keywords, or whose keywords cannot be read, is its own keyword, with a note (the public
 code gives no answer); a document is as good as its best chunk.
 
 Parameters: ``mode`` (``hybrid``, ``local``, ``global``, ``mix``), ``gleanings`` 1, ``top`` 60, ``threshold`` 0.2,
-``chunks`` 10 (of *mix*), ``entity_tokens``, ``relation_tokens`` and ``text_tokens`` 4000, ``chunk_tokens`` 1200.
+``chunks`` 10 (of *mix*), ``entity_tokens``, ``relation_tokens`` and ``text_tokens`` 4000, ``chunk_tokens`` 1200,
+``context`` (what the reader is shown: ``all``, or ``chunks``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -39,6 +42,7 @@ from ecphoryrag.evaluation.baselines.lightrag_search import (
     local,
     overall,
 )
+from ecphoryrag.evaluation.baselines.memory import ENTITY
 from ecphoryrag.evaluation.baselines.options import Options
 from ecphoryrag.evaluation.baselines.port import Indexed, Kit, Retrieved
 from ecphoryrag.indexing import passage_vectors
@@ -69,6 +73,8 @@ class Setting:
     mode: str
     gleanings: int
     chunk_tokens: int
+    described: bool
+    """Whether the reader is shown entities and relations."""
     limits: Limits
 
 
@@ -97,6 +103,7 @@ def make(kit: Kit) -> LightRAG:
         options.choice("mode", MODES),
         options.count("gleanings", 1, least=0),
         options.count("chunk_tokens", 1200, least=16),
+        options.choice("context", ("all", "chunks")) == "all",
         Limits(
             options.count("top", usual.top),
             options.real("threshold", usual.threshold, -1, 1),
@@ -188,6 +195,8 @@ class LightRAG:
         documents = tuple(dict.fromkeys(chunk.document_id for chunk in chunks))[:k]
         evidence = [at for at in context.chunks if self._index.chunks[at].document_id in documents]
         recall = _recall(question, self._index, Context(context.entities, context.relations, tuple(evidence)), usage)
+        if self._setting.described:
+            recall = replace(recall, chunks=(*recall.chunks, *_described(recall)))
         return Retrieved(documents, recall, usage, time.perf_counter() - started, keywords.notes)
 
     def _search(self, question: str, keywords: Keywords, graph: Graph) -> tuple[Context, Usage]:
@@ -257,3 +266,14 @@ def _recall(question: str, index: _Index, context: Context, usage: Usage) -> Rec
     )
     reason = None if chunks else "no entity or relation is like the question's keywords"
     return Recall(question, NAME, chunks, entities, (), relations, reason, usage)
+
+
+def _described(recall: Recall) -> tuple[Evidence, ...]:
+    """Entities and relations in turns, as pieces of evidence that are no passages."""
+    entities = [(one.entity.name, one.entity.description) for one in recall.entities]
+    relations = [(f"{one.subject} - {one.object}", one.sentence) for one in recall.relations]
+    rows = [item for row in zip_longest(entities, relations) for item in row if item is not None and item[1]]
+    return tuple(
+        Evidence(number, Chunk(f"{ENTITY}{title}", 0, text, 0, len(text)), title, 1 / number, {}, Road("spread"))
+        for number, (title, text) in enumerate(rows, len(recall.chunks) + 1)
+    )

@@ -63,6 +63,7 @@ _EXAMPLE = (
     Message("assistant", '{"thought": "Ines Duarte was born in Porto.", "action": "finish", "input": "Porto"}'),
 )
 NOTHING_NEW = "The search found no passage that was not shown before. Try other words, or finish."
+LEFT_OUT = "(shown before, left out for length)"
 LAST = "No more searches: finish now, with the answer that is most likely."
 
 
@@ -212,9 +213,10 @@ def _messages(trace: Trace, left_out: int, *, may_search: bool) -> tuple[Message
         kept = turn.shown[left_out:]
         left_out = max(0, left_out - len(turn.shown))
         lines = [f"{piece.title}: {piece.chunk.text}" if piece.title else piece.chunk.text for piece in kept]
+        missing = LEFT_OUT if turn.shown else NOTHING_NEW
         said = {"thought": turn.thought, "action": turn.action, "input": turn.input}
         messages.append(Message("assistant", language.written(said)))
-        messages.append(Message("user", language.data("Passages", lines) if lines else NOTHING_NEW))
+        messages.append(Message("user", language.data("Passages", lines) if lines else missing))
     if not may_search:
         messages[-1] = replace(messages[-1], content=f"{messages[-1].content}\n{LAST}")
     return tuple(messages)
