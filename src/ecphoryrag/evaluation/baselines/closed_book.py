@@ -7,6 +7,7 @@ no worked example, since those show how evidence is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ecphoryrag.calls.asking import Request, ask
 from ecphoryrag.calls.reading import Unusable
@@ -67,7 +68,8 @@ class ClosedBook:
 
     def answer(self, question: str) -> Answer:
         """The model's own; a failure of the model is the answer's reason."""
-        bare = Recall(question, NAME, ())
+        recall = Recall(question, NAME, ())
+        bare = Answer(question, None, "", (), (), recall, Usage(), model=self._generator.name)
         request = Request(
             "answer",
             (Message("system", SYSTEM), Message("user", f"Question: {question}")),
@@ -78,14 +80,10 @@ class ClosedBook:
         try:
             asked = ask(request, self._generator)
         except ModelError as error:
-            return Answer(
-                question, None, "", (), (), bare, Usage(), f"the language model gave no answer: {error}",
-                self._generator.name,
-            )  # fmt: skip
+            reason = f"the language model gave no answer: {error}"
+            return replace(bare, usage=error.usage, notes=error.notes, reason=reason)
         reasoning, text = asked.value
-        return Answer(
-            question, text, reasoning, (), (), bare, asked.usage, model=self._generator.name, notes=asked.notes
-        )
+        return replace(bare, text=text, reasoning=reasoning, usage=asked.usage, notes=asked.notes)
 
     def close(self) -> None:
         """Nothing to release."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import ecphoryrag
@@ -71,8 +72,9 @@ def _files(root: Path, parts: Sequence[str]) -> Iterator[Path]:
         yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
+@lru_cache(maxsize=1024)
 def plain(source: str) -> str:
-    """The source without comments, docstrings and layout."""
+    """The source without comments, docstrings and layout. Remembered, as it takes a second for all of them."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
