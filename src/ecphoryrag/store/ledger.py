@@ -210,11 +210,10 @@ class SqliteLedger:
         """Write in one transaction, into a new file if this one turns out to be damaged; or count it as dropped."""
         with self._lock:
             for _ in range(2):
+                written = False
                 with self._surviving():
-                    file = self._opened(create=True)
-                    if file is None or not file.writable:
-                        break
-                    _in_one_transaction(file, do)
+                    written = self._written(do)
+                if written:
                     return
                 if self._file is not None:
                     break  # it is sound, so that trying again would only fail again
@@ -224,6 +223,14 @@ class SqliteLedger:
                     f"The ledger {self._path} cannot be written: what is paid for now is not kept, and would be paid "
                     "for again. Check the disk and the permissions of its folder."
                 )
+
+    def _written(self, do: Callable[[LedgerFile], None]) -> bool:
+        """Whether it could be written."""
+        file = self._opened(create=True)
+        if file is None or not file.writable:
+            return False
+        _in_one_transaction(file, do)
+        return True
 
     def _opened(self, *, create: bool) -> LedgerFile | None:
         """The file, opened if it is not or is another by now; the caller holds the lock."""
