@@ -81,7 +81,7 @@ def test_a_chunk_may_fail_again_and_others_are_left_alone(store: Store) -> None:
 
 
 def test_a_failed_chunk_may_have_mentions_which_are_replaced(store: Store) -> None:
-    partial = Extraction(WHOLE.extractions[0].mentions[:1], failure="only the title was found")
+    partial = Extraction(WHOLE.extractions[0].mentions[:2], failure="only the title and the storm were found")
     given = with_failures(WHOLE, 0)
     store.commit(type(given)(given.document, given.chunks, (partial, *given.extractions[1:]), given.vectors))
     assert store.indexed("log").extractions[0] == partial

@@ -224,8 +224,8 @@ def test_an_extractor_that_cannot_read_an_incomplete_document_leaves_it_as_it_is
 
 
 def test_a_stop_while_encoding_commits_as_many_as_it_can(store: Store, extractor: PaidExtractor) -> None:
-    """The first two documents have 7 chunks, the third 4."""
-    report = index(DOCUMENTS, store, CountingEncoder(budget=8), PaidExtractor(), SETTINGS)
+    """The first two documents have 7 chunks, the third 4; the three are one batch."""
+    report = index(DOCUMENTS, store, CountingEncoder(budget=8), NamesExtractor(), SETTINGS)
     assert report.stopped == "the tokens are spent"
     assert report.added == ("a", "b") == tuple(summary.id for summary in store.documents())
     rest = index(DOCUMENTS, store, CountingEncoder(budget=8), extractor, SETTINGS)

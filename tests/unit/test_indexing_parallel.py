@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ecphoryrag.errors import BudgetSpent, CircuitOpen, GenerationError, JobStopped, ModelNotAvailable, StoreError
-from ecphoryrag.indexing import Loaded, index, pipeline
+from ecphoryrag.indexing import Loaded, extracting, index, pipeline, works
 from ecphoryrag.indexing.extracting import LOOK_AHEAD
 from ecphoryrag.models.fakes import HashEncoder
 from ecphoryrag.ports import Store
@@ -138,6 +138,21 @@ def test_what_is_not_yet_needed_is_not_yet_read(store: Store) -> None:
     extractor.failing = looking
     index(documents(), store, ENCODER, extractor, SETTINGS)
     assert 2 < max(ahead) <= 2 * LOOK_AHEAD + SETTINGS.batch + 2
+
+
+def test_text_under_way_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each document has some 150 characters; one is begun while fewer than 200 are under way."""
+    monkeypatch.setattr(works, "BATCH_CHARACTERS", 1)
+    monkeypatch.setattr(extracting, "BATCH_CHARACTERS", 200)
+    begun: list[set[str]] = []
+
+    def look(chunk: Chunk) -> None:
+        time.sleep(0.003)
+        begun.append({id_ for id_, _ in extractor.calls} - set(held(store)) | {chunk.document_id})
+
+    extractor = PaidExtractor(parallel=8, failing=look)
+    index([long(f"{number:02}", 3) for number in range(16)], store, ENCODER, extractor, SETTINGS)
+    assert 2 <= max(map(len, begun)) <= 4, "two, and those that are being committed"
 
 
 def test_one_id_twice_while_it_is_under_way_is_paid_once(store: Store) -> None:
