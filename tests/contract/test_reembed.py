@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +27,7 @@ from ecphoryrag.models.none import NoEncoder
 from ecphoryrag.ports import Encoded, Encoder, PendingChunk, Store
 from ecphoryrag.settings.indexing import IndexingSettings
 from ecphoryrag.store import kept_encoder, open_store
+from ecphoryrag.store.reembed import SqliteReembedding
 from ecphoryrag.types import Usage
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, indexed_document, sample
 
@@ -180,22 +182,25 @@ def test_documents_added_updated_and_forgotten_meanwhile(path: Path) -> None:
     store, other = opened(path), opened(path)
     move = store.reembed(NEXT.identity)
     chunks = move.pending(100)
-    late = [one for one in chunks if one.chunk.document_id in {"a", "b"}]
+    late = [one for one in chunks if one.chunk.document_id in {"a", "b", "東"}]
     early = [one for one in chunks if one not in late]
     move.put(early, NEXT.encode([text_of(one) for one in early], "passage").vectors)
     changed = early[0].chunk.document_id
+    last = store.get("東")
+    other.commit(indexed_document("東", last.text.replace("told of", "sung of"), headings=last.headings))
+    assert [one.row for one in late][-2:] == [one.row for one in move.pending(100)][-2:]  # others in the same rows
     other.commit(indexed_document(changed, "It has Another Text now", "Other Title"))
     other.commit(indexed_document("a", "Anna Marsh wrote nothing", "Silent Harbour"))
     other.delete(["b"])
     other.commit(indexed_document("new", "Quite New", "New"))
     # Vectors of texts that are no longer there come too late, whoever has their rows now.
     move.put(late, np.full((len(late), 16), 0.25, np.float32))
-    assert {one.chunk.document_id for one in move.pending(100)} == {changed, "a", "new"}
+    assert {one.chunk.document_id for one in move.pending(100)} == {changed, "a", "new", "東"}
     assert not move.finish()
     watched = Watched(NEXT)
     report = reembed(store, watched, SMALL)
     assert report.switched
-    assert len(watched.given) == report.encoded == 3
+    assert len(watched.given) == report.encoded == 5
     store.close()
     other.close()
     again = opened(path, NEXT)
@@ -220,6 +225,25 @@ def test_what_is_added_while_the_last_are_encoded_is_encoded_too(path: Path) -> 
     assert "0" in {one.id for one in again.documents()}
     assert_all_from(again, NEXT)
     again.close()
+
+
+def test_what_is_added_at_the_last_moment_stops_the_switch(path: Path) -> None:
+    store, other = opened(path), opened(path)
+    move = store.reembed(NEXT.identity)
+    assert isinstance(move, SqliteReembedding)
+    chunks = move.pending(100)
+    move.put(chunks, np.full((len(chunks), 16), 0.25, np.float32))
+    writing = move._access.writing
+
+    def later(*, moving: bool) -> AbstractContextManager[apsw.Connection]:
+        other.commit(indexed_document("z", "Came Late"))
+        return writing(moving=moving)
+
+    move._access = replace(move._access, writing=later)
+    assert not move.finish()
+    assert len(vectors_of(store)) == 9
+    store.close()
+    other.close()
 
 
 def test_another_target_takes_its_place_and_the_present_one_gives_it_up(path: Path) -> None:
