@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -12,10 +14,11 @@ from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
 from ecphoryrag.errors import InputError, StoreError
 from ecphoryrag.indexing import Loaded, ProgressCallback
-from ecphoryrag.models.registry import make_encoder, make_extractor, make_generator
-from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Store, Where
-from ecphoryrag.settings import Settings, load_settings
-from ecphoryrag.store import open_store
+from ecphoryrag.models.registry import Models
+from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Ledger, Store, Where
+from ecphoryrag.settings import Settings, load_settings, with_encoder
+from ecphoryrag.store import kept_encoder, open_store
+from ecphoryrag.store.ledger import open_ledger
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.types import (
     AddReport,
@@ -23,7 +26,9 @@ from ecphoryrag.types import (
     Document,
     DocumentSummary,
     Entity,
+    Estimate,
     Recall,
+    ReembedReport,
     StoreStatus,
 )
 
@@ -50,6 +55,7 @@ class Memory:
         encoder: Encoder,
         extractor: Extractor,
         generator: Generator | None = None,
+        parts: Parts | None = None,
     ) -> None:
         """Join parts that are already made; :meth:`open` makes them from the settings."""
         self._store = store
@@ -57,7 +63,7 @@ class Memory:
         self._encoder = encoder
         self._extractor = extractor
         self._generator = generator
-        self._generator_made = generator is not None
+        self._parts = parts or Parts(Models(settings, None))
         self._closed = False
         self._prepared = recalling.PreparedCache()
         self._writing = threading.Lock()
@@ -82,12 +88,23 @@ class Memory:
         ModelNotAvailable if a part's package is missing.
         """
         settings = settings or load_settings()
-        encoder = encoder or make_encoder(settings)
-        extractor = extractor or make_extractor(settings)
-        store = open_store(
-            Path(path), encoder.identity, extractor.identity, create=create and not read_only, read_only=read_only
-        )
-        return cls(store, settings, encoder, extractor, generator)
+        ledger = open_ledger(Path(path)) if settings.models.ledger else None
+        parts = Parts(Models(settings, ledger), ledger)
+        with ExitStack() as failing:
+            failing.callback(parts.close)
+            if encoder is None:
+                encoder = parts.models.encoder(kept_encoder(Path(path)))
+                failing.callback(encoder.close)
+            chosen = extractor or parts.models.extractor()
+            store = open_store(
+                Path(path),
+                encoder.identity,
+                lambda: chosen.identity,
+                create=create and not read_only,
+                read_only=read_only,
+            )
+            failing.pop_all()
+        return cls(store, settings, encoder, chosen, generator, parts)
 
     def __enter__(self) -> Memory:
         return self
@@ -98,35 +115,87 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Release the file and the language model; calling it twice is harmless."""
-        try:
-            self._store.close()
-        finally:
-            with self._generating:
-                self._closed = True
-                generator, self._generator = self._generator, None
-                if generator is not None:
-                    generator.close()
+        """Release the files and the models; calling it twice is harmless."""
+        with ExitStack() as closing:
+            closing.callback(self._parts.close)
+            closing.callback(self._close_generator)
+            closing.callback(self._encoder.close)
+            closing.callback(self._store.close)
+
+    def _close_generator(self) -> None:
+        with self._generating:
+            self._closed = True
+            generator, self._generator = self._generator, None
+            if generator is not None:
+                generator.close()
 
     @property
     def settings(self) -> Settings:
         """The settings in force."""
         return self._settings
 
-    def add(self, documents: Iterable[Item] | Item, *, progress: ProgressCallback | None = None) -> AddReport:
+    def add(
+        self,
+        documents: Iterable[Item] | Item,
+        *,
+        progress: ProgressCallback | None = None,
+        max_tokens: int | None = None,
+    ) -> AddReport:
         """Add documents, each in a transaction of its own.
 
-        A known id with other content is an update, with the same content nothing. A document that cannot be taken is
-        a line in ``report.failed`` and does not stop the others. Ctrl-C keeps what is committed and is reported.
+        A known id with other content is an update, with the same content nothing, unless chunks of it could not be
+        extracted: these are then tried again. A document that cannot be taken is a line in ``report.failed`` and does
+        not stop the others. Ctrl-C keeps what is committed and is reported. Before the extractor's language model and
+        a served encoder take more than ``max_tokens`` together the work stops, and ``report.stopped`` says so.
         """
-        if not isinstance(documents, Iterable | Document):
-            raise InputError(f"what is to be added is a {type(documents).__name__}: give documents, records or texts")
-        items: Iterable[Item] = [documents] if isinstance(documents, Document | Mapping | str) else documents
-        return self._index(indexing.load_items(items), progress)
+        return self._index(_loaded(documents), progress, max_tokens)
 
-    def add_paths(self, paths: Sequence[str | Path], *, progress: ProgressCallback | None = None) -> AddReport:
-        """Add files, folders (recursively) and globs."""
-        return self._index(indexing.load_paths(paths, self._settings.indexing), progress)
+    def add_paths(
+        self,
+        paths: Sequence[str | Path],
+        *,
+        progress: ProgressCallback | None = None,
+        max_tokens: int | None = None,
+    ) -> AddReport:
+        """Add files, folders (recursively) and globs; see :meth:`add`."""
+        return self._index(indexing.load_paths(paths, self._settings.indexing), progress, max_tokens)
+
+    def retry(self, *, progress: ProgressCallback | None = None, max_tokens: int | None = None) -> AddReport:
+        """Extract the chunks that could not be extracted, of all documents, from the texts in the store."""
+        with self._writing, self._parts.models.budget.limited_to(max_tokens):
+            return indexing.retry(self._store, self._extractor, progress)
+
+    def estimate(self, documents: Iterable[Item] | Item) -> Estimate:
+        """What :meth:`add` would cost; nothing is stored, and no model is called."""
+        return self._estimate(_loaded(documents))
+
+    def estimate_paths(self, paths: Sequence[str | Path]) -> Estimate:
+        """What :meth:`add_paths` would cost; nothing is stored, and no model is called."""
+        return self._estimate(indexing.load_paths(paths, self._settings.indexing))
+
+    def reembed(self, encoder: str | Encoder, *, progress: ProgressCallback | None = None) -> ReembedReport:
+        """Move the store to another encoder, by its name in the settings or ready made.
+
+        The store stays readable, also by other processes, and switches at once when all vectors are there; what an
+        earlier run has encoded is not encoded again. Once switched this memory reads and writes with the new encoder;
+        others must be opened with it. Raises SettingsError for an unknown name, StoreReadOnly, and ModelNotAvailable.
+        """
+        with self._writing:
+            settings = self._settings
+            if isinstance(encoder, str):
+                settings = with_encoder(settings, encoder)
+                encoder = Models(settings, self._parts.ledger).encoder(None)
+            path = Path(self._store.status().path)
+            report = indexing.reembed(self._store, encoder, settings.indexing, progress)
+            if not report.switched:
+                encoder.close()
+                return report
+            # Questions that other threads are asking are answered by the old ones, which are closed in the end.
+            self._parts.retired += [self._store, self._encoder]
+            self._store = open_store(path, encoder.identity, lambda: self._extractor.identity, create=False)
+            self._settings, self._encoder, self._prepared = settings, encoder, recalling.PreparedCache()
+            self._drop_vectors(report.interrupted)
+            return report
 
     def recall(
         self, question: str, *, k: int | None = None, method: str | None = None, where: Where | None = None
@@ -137,8 +206,9 @@ class Memory:
         Raises InputError for an unknown method, a ``k`` below 1, a question that is not text, or a malformed filter.
         """
         request = recalling.RecallRequest.of(self._settings.recall, k=k, method=method, where=where)
+        helpers = self._helpers()
         with self._store.reading() as view:
-            return recalling.recall(question, view, self._encoder, request, self._prepared)
+            return recalling.recall(question, view, self._encoder, request, self._prepared, helpers)
 
     def ask(
         self, question: str, *, k: int | None = None, method: str | None = None, where: Where | None = None
@@ -150,13 +220,17 @@ class Memory:
         """
         recalled = self.recall(question, k=k, method=method, where=where)
         with self._generating:
-            return answering.answer(question, recalled, self._make_generator(), self._settings.answering)
+            generator = self._make_generator()
+            return answering.answer(question, recalled, generator, self._settings.answering, self._parts.ledger)
 
     def forget(self, *ids: str) -> None:
         """Forget these documents, all or none. Raises DocumentNotFound, naming those that are not there."""
         with self._writing:
-            self._store.delete([_text(id_, "the id of a document") for id_ in ids])
+            named = [_text(id_, "the id of a document") for id_ in ids]
+            self._store.delete(named)
             self._store.flush()
+            if self._parts.ledger is not None:
+                self._parts.ledger.forget(named)
 
     def get(self, id: str) -> Document:
         """The document as it was added. Raises DocumentNotFound."""
@@ -177,29 +251,82 @@ class Memory:
             return None if position is None else view.entities([position])[0]
 
     def status(self) -> StoreStatus:
-        """What the store holds."""
-        return self._store.status()
+        """What the store holds, and what models were paid for it."""
+        ledger, status = self._parts.ledger, self._store.status()
+        return replace(
+            status,
+            extractor=status.extractor or self._settings.extractor,
+            spending=ledger.spending() if ledger is not None else (),
+        )
 
-    def _index(self, items: Iterable[Loaded], progress: ProgressCallback | None) -> AddReport:
-        with self._writing:
+    def _index(self, items: Iterable[Loaded], progress: ProgressCallback | None, max_tokens: int | None) -> AddReport:
+        with self._writing, self._parts.models.budget.limited_to(max_tokens):
             report = indexing.index(
                 items, self._store, self._encoder, self._extractor, self._settings.indexing, progress=progress
             )
+            self._drop_vectors(report.interrupted or report.stopped is not None)
         changed = len(report.added) + len(report.updated)
-        bulk = changed >= BULK and changed * BULK >= self._store.status().documents
+        bulk = changed >= BULK and changed * BULK >= len(self._store.documents())
         if bulk and not report.interrupted:
             with self._store.reading() as view:
                 view.snapshot  # noqa: B018 - built and cached here
         return report
 
+    def _estimate(self, items: Iterable[Loaded]) -> Estimate:
+        extractor, ledger = self._extractor, self._parts.ledger
+        calls = ledger.history("index", extractor.model) if ledger is not None and extractor.model else ()
+        seconds = [usage.seconds for _, usage in calls]
+        history = indexing.History(sum(seconds) / len(seconds) if seconds else None, extractor.basis)
+        return indexing.estimate(items, self._store, self._encoder, extractor, self._settings.indexing, history)
+
+    def _drop_vectors(self, unfinished: bool) -> None:  # noqa: FBT001 - what it is about
+        """Let go of vectors that a server was paid for, once they are in the store."""
+        if not unfinished and self._parts.ledger is not None:
+            self._parts.ledger.drop_vectors()
+
+    def _helpers(self) -> recalling.Helpers:
+        """What a language model may do for a question, where the settings ask for it."""
+        wanted = self._settings.recall.llm
+        if not wanted.cues and not wanted.relations:
+            return recalling.Helpers()
+        with self._generating:
+            generator = self._make_generator()
+        if generator is None:
+            return recalling.Helpers()
+        models = self._parts.models
+        return recalling.Helpers(models.cue_finder(generator), models.labeller(generator))
+
     def _make_generator(self) -> Generator | None:
         """The generator, made when it is first asked for; it loads its model when it is first used."""
         if self._closed:
             raise StoreError("The memory was closed while it was asked; open it again.")
-        if not self._generator_made:
-            self._generator = make_generator(self._settings)
-            self._generator_made = True
-        return self._generator
+        return self._generator or self._parts.models.generator()
+
+
+class Parts:
+    """What a memory has made for itself, and lets go when it is closed."""
+
+    def __init__(self, models: Models, ledger: Ledger | None = None) -> None:
+        self.models = models
+        self.ledger = ledger
+        self.retired: list[Store | Encoder] = []
+        """Stores and encoders that a move to another encoder has replaced."""
+
+    def close(self) -> None:
+        """Close all of it; calling it twice is harmless."""
+        with ExitStack() as closing:
+            if self.ledger is not None:
+                closing.callback(self.ledger.close)
+            closing.callback(self.models.close)
+            for one in self.retired:
+                closing.callback(one.close)
+
+
+def _loaded(documents: Iterable[Item] | Item) -> Iterable[Loaded]:
+    if not isinstance(documents, Iterable | Document):
+        raise InputError(f"what is to be added is a {type(documents).__name__}: give documents, records or texts")
+    items: Iterable[Item] = [documents] if isinstance(documents, Document | Mapping | str) else documents
+    return indexing.load_items(items)
 
 
 def _text(value: str, what: str) -> str:

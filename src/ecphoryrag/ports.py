@@ -101,6 +101,11 @@ class Extractor(Protocol):
         ...
 
     @property
+    def basis(self) -> str:
+        """What the output tokens of :meth:`estimate` rest on, in words."""
+        ...
+
+    @property
     def parallel(self) -> int:
         """How many calls of :meth:`extract` at once are of use; 1 for work of this processor."""
         ...

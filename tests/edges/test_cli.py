@@ -17,7 +17,7 @@ from ecphoryrag import Memory
 from ecphoryrag.cli import run
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.models.fakes import ScriptedGenerator
-from ecphoryrag.settings.answering import AnsweringSettings
+from ecphoryrag.settings import Settings
 from ecphoryrag.types import AddReport
 
 CORPUS: list[dict[str, Any]] = [
@@ -214,10 +214,10 @@ def test_ask_without_a_model_gives_the_evidence_and_the_reason(filled: Ecphory) 
 
 @pytest.fixture
 def scripted(filled: Ecphory, monkeypatch: pytest.MonkeyPatch) -> Ecphory:
-    def make(_: AnsweringSettings) -> ScriptedGenerator:
+    def make(_settings: Settings, _name: str | None = None) -> ScriptedGenerator:
         return ScriptedGenerator(['{"reasoning": "It says so.", "answer": "Warsaw", "evidence": [1]}'])
 
-    monkeypatch.setattr("ecphoryrag.memory.make_generator", make)
+    monkeypatch.setattr("ecphoryrag.models.registry.make_generator", make)
     return filled
 
 

@@ -56,8 +56,24 @@ def before(
 @app.command()
 def add(
     context: typer.Context,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, globs; - is standard input.")],
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH...", help="Files, folders, globs; - is standard input.")
+    ] = None,
     *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would cost; nothing is stored.")] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Ask again for the chunks that could not be extracted; takes no PATH.")
+    ] = False,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens",
+            min=1,
+            metavar="N",
+            help="Stop before language models and servers have taken more tokens than this.",
+            show_default=False,
+        ),
+    ] = None,
     format: Annotated[
         options.InputFormat | None,
         typer.Option("--format", help="How standard input is read; default from the settings.", show_default=False),
@@ -71,11 +87,19 @@ def add(
 
     What is there already with the same content is not worked on again; with other content it is replaced.
     """
+    if retry and (paths or dry_run):
+        raise typer.BadParameter("--retry takes no PATH and no --dry-run: it works on what the store holds")
+    if not retry and not paths:
+        raise typer.BadParameter("name at least one PATH", param_hint="'PATH...'")
     session = Session.of(context, store, config, json, encoder, format)
     with session.reporting():
-        from ecphoryrag.cli import work
+        from ecphoryrag.cli import work, work_models
 
-        raise typer.Exit(work.add(session, paths))
+        if dry_run:
+            raise typer.Exit(work_models.estimate(session, paths or []))
+        if retry:
+            raise typer.Exit(work_models.retry(session, max_tokens))
+        raise typer.Exit(work.add(session, paths or [], max_tokens))
 
 
 @app.command()
@@ -191,6 +215,45 @@ def status(
         from ecphoryrag.cli import work
 
         raise typer.Exit(work.status(session))
+
+
+@app.command()
+def doctor(
+    context: typer.Context,
+    *,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Try each configured part for real: what works, what is missing, and how to mend it."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work_models
+
+        raise typer.Exit(work_models.doctor(session))
+
+
+@app.command()
+def reembed(
+    context: typer.Context,
+    *,
+    encoder: Annotated[
+        str,
+        typer.Option(
+            "--encoder", metavar="NAME", callback=options.known_encoder, help="The encoder to move the store to."
+        ),
+    ],
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Move the store to another encoder. It stays readable, and switches at once when all vectors are there."""
+    session = Session.of(context, store, config, json)
+    with session.reporting():
+        from ecphoryrag.cli import work_models
+
+        raise typer.Exit(work_models.reembed(session, encoder))
 
 
 @app.command("eval")

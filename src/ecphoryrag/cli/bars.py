@@ -42,9 +42,9 @@ def bar(unit: str = "documents") -> Iterator[Callable[[str, int, int | None], No
 
 
 @contextmanager
-def adding() -> Iterator[ProgressCallback | None]:
-    """The bar of documents being added."""
-    with bar() as tell:
+def adding(unit: str = "documents") -> Iterator[ProgressCallback | None]:
+    """The bar of documents, or chunks, being worked on."""
+    with bar(unit) as tell:
         if tell is None:
             yield None
             return

@@ -40,7 +40,7 @@ Config: TypeAlias = Annotated[
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 
 
-def _encoder(name: str | None) -> str | None:
+def known_encoder(name: str | None) -> str | None:
     """The name, if it can be that of an encoder; else a wrong command line."""
     if name is None:
         return None
@@ -56,7 +56,7 @@ Encoder: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--encoder",
-        callback=_encoder,
+        callback=known_encoder,
         metavar="NAME",
         help="The encoder of the store, fixed when it is created: static, minilm, none, ollama/MODEL, openai/MODEL.",
         show_default=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from ecphoryrag.cli.render_models import FAINT, HEAD, WRONG, show_failures, show_spending, spent
 from ecphoryrag.cli.screen import Branch, Screen, one_line
 from ecphoryrag.indexing.records import json_or_text
 from ecphoryrag.ports import IndexedDocument
@@ -20,12 +21,8 @@ from ecphoryrag.types import (
     Recall,
     Step,
     StoreStatus,
-    Usage,
 )
 
-HEAD = "bold"
-FAINT = "dim"
-WRONG = "red"
 INDENT = "    "
 
 
@@ -41,6 +38,14 @@ def show_report(screen: Screen, report: AddReport) -> None:
     for document, ordinals in empty.items():
         word = "chunk" if len(ordinals) == 1 else "chunks"
         screen.line(f"no names found: {one_line(document)}, {word} {_ranges(ordinals)}", FAINT)
+    if report.dropped:
+        screen.line(f"{report.dropped} names dropped that do not stand in the text", FAINT)
+    show_failures(screen, "incomplete", report.incomplete)
+    if report.incomplete:
+        screen.line("`ecphory add --retry` asks again for just the chunks that are missing.", WRONG)
+    if report.stopped:
+        screen.line(f"Stopped: {report.stopped}", WRONG)
+        screen.line("What is counted below is kept; adding again goes on from there.", WRONG)
     if report.interrupted:
         screen.line("Interrupted: what is counted below is kept; adding again goes on from there.", WRONG)
     counts = (
@@ -51,7 +56,8 @@ def show_report(screen: Screen, report: AddReport) -> None:
         (len(report.left_out), "left out"),
     )
     screen.line(", ".join(f"{count} {what}" for count, what in counts), HEAD)
-    screen.line(f"{report.chunks} chunks, {report.mentions} mentions; {_spent(report.usage, report.seconds)}", FAINT)
+    screen.line(f"{report.chunks} chunks, {report.mentions} mentions; {spent(report.usage, report.seconds)}", FAINT)
+    show_spending(screen, [one for one in report.spending if one.usage.calls])
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -87,7 +93,9 @@ def show_answer(screen: Screen, answer: Answer) -> None:
         screen.line(f"{INDENT}path: {path_line(evidence.path)}", FAINT)
     screen.line()
     model = f"; model {answer.model}" if answer.model else ""
-    screen.line(_spent(answer.usage, answer.usage.seconds) + model, FAINT)
+    screen.line(spent(answer.usage, answer.usage.seconds) + model, FAINT)
+    if len({one.model for one in answer.spending if one.usage.calls}) > 1:
+        show_spending(screen, answer.spending)
 
 
 def show_recall(screen: Screen, recall: Recall, *, explain: bool) -> None:
@@ -110,10 +118,13 @@ def show_recall(screen: Screen, recall: Recall, *, explain: bool) -> None:
         screen.line("Implicit relations:", HEAD)
     for relation in recall.relations:
         place = f"{relation.document_id} {relation.start}-{relation.end}"
-        screen.line(f"{one_line(relation.subject)} -- {one_line(relation.object)}: {one_line(relation.sentence)}")
+        how = f" ({one_line(relation.label)})" if relation.label else ""
+        screen.line(f"{one_line(relation.subject)} -- {one_line(relation.object)}{how}: {one_line(relation.sentence)}")
         screen.line(f"{INDENT}{one_line(place)}", FAINT)
     screen.line()
-    screen.line(f"method {recall.method}; {_spent(recall.usage, recall.usage.seconds)}", FAINT)
+    for note in recall.notes:
+        screen.line(f"Note: {note}", FAINT)
+    screen.line(f"method {recall.method}; {spent(recall.usage, recall.usage.seconds)}", FAINT)
 
 
 def show_documents(screen: Screen, documents: Sequence[DocumentSummary]) -> None:
@@ -165,6 +176,10 @@ def show_status(screen: Screen, status: StoreStatus) -> None:
         ("bytes", f"{status.bytes}{ratio}"),
     ):
         screen.line(f"{name}: {one_line(str(value))}")
+    if status.reembedding:
+        screen.line(f"moving to another encoder: {one_line(status.reembedding)}")
+    show_spending(screen, status.spending)
+    show_failures(screen, "incomplete", status.incomplete)
 
 
 def show_settings(screen: Screen, values: Sequence[SettingValue]) -> None:
@@ -228,13 +243,3 @@ def _written(value: JsonValue) -> str:
     if isinstance(value, str) and json_or_text(value) == value:
         return one_line(value)
     return one_line(json.dumps(value, ensure_ascii=False))
-
-
-def _spent(usage: Usage, seconds: float) -> str:
-    about = "about " if usage.estimated else ""
-    parts = []
-    if usage.calls:
-        parts.append(f"{about}{usage.input_tokens} tokens in, {usage.output_tokens} out")
-    if usage.embedding_tokens:
-        parts.append(f"{usage.embedding_tokens} tokens encoded")
-    return ", ".join([*(parts or ["no language-model tokens"]), f"{seconds:.2f} s"])

@@ -66,6 +66,24 @@ class Session:
         settings = self.settings()
         return Memory.open(settings.store, settings=settings, create=create)
 
+    @contextmanager
+    def estimating(self) -> Iterator[Memory]:
+        """The store, to be read only; an empty one, gone afterwards, if it is not there yet."""
+        import tempfile  # noqa: PLC0415 - of this command alone
+
+        from ecphoryrag.memory import Memory  # noqa: PLC0415 - a slow import
+
+        settings = self.settings()
+        if settings.store.exists():
+            with self.reading() as memory:
+                yield memory
+            return
+        with (
+            tempfile.TemporaryDirectory(prefix="ecphory-estimate-") as folder,
+            Memory.open(Path(folder) / "empty", settings=settings) as memory,
+        ):
+            yield memory
+
     def reading(self) -> Memory:
         """The store, to be read only. Raises StoreNotFound."""
         from ecphoryrag.memory import Memory  # noqa: PLC0415 - a slow import

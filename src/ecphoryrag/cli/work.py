@@ -15,6 +15,7 @@ from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.cli.jsonout import indexed_to_json, write_json
 from ecphoryrag.cli.screen import Screen, standard_output
 from ecphoryrag.cli.session import Session
+from ecphoryrag.cli.work_models import tell_report
 from ecphoryrag.ports import Where
 from ecphoryrag.settings import explain_settings
 
@@ -41,14 +42,11 @@ class Evaluation:
     output: Path | None
 
 
-def add(session: Session, paths: Sequence[str]) -> ExitCode:
+def add(session: Session, paths: Sequence[str], max_tokens: int | None) -> ExitCode:
     """Index what the paths hold."""
     with session.writing(create=True) as memory, adding() as progress:
-        report = memory.add_paths(paths, progress=progress)
-    _show(session, report, lambda screen: render.show_report(screen, report))
-    if report.interrupted:
-        return ExitCode.INTERRUPTED
-    return ExitCode.SOME_FAILED if report.failed else ExitCode.OK
+        report = memory.add_paths(paths, progress=progress, max_tokens=max_tokens)
+    return tell_report(session, report)
 
 
 def ask(session: Session, inquiry: Inquiry) -> ExitCode:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ecphoryrag.indexing.estimate import History, estimate
 from ecphoryrag.indexing.items import LeftOut, Loaded, document_from, load_items
 from ecphoryrag.indexing.load import LoadedPaths, load_paths, load_stdin
 from ecphoryrag.indexing.passages import passage_head, passage_vectors
 from ecphoryrag.indexing.pipeline import index, retry
 from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
+from ecphoryrag.indexing.reembed import reembed
 
 __all__ = [
+    "History",
     "LeftOut",
     "Loaded",
     "LoadedPaths",
@@ -16,11 +19,13 @@ __all__ = [
     "ProgressCallback",
     "Stage",
     "document_from",
+    "estimate",
     "index",
     "load_items",
     "load_paths",
     "load_stdin",
     "passage_head",
     "passage_vectors",
+    "reembed",
     "retry",
 ]

@@ -57,6 +57,11 @@ class NamesExtractor:
         """None: no language model is called."""
 
     @property
+    def basis(self) -> str:
+        """That there is nothing to estimate."""
+        return "no language model is called"
+
+    @property
     def parallel(self) -> int:
         """1: it is work of this processor."""
         return 1

@@ -7,7 +7,7 @@ file named by ``ECPHORY_CONFIG`` or else ``ecphory.toml`` in the working folder,
 
 from ecphoryrag.settings.answering import AnsweringSettings
 from ecphoryrag.settings.indexing import ChunkSettings, ExtractionSettings, IndexingSettings
-from ecphoryrag.settings.load import Origin, SettingValue, explain_settings, load_settings
+from ecphoryrag.settings.load import Origin, SettingValue, explain_settings, load_settings, with_encoder
 from ecphoryrag.settings.models import (
     LocalModelSettings,
     ModelsSettings,
@@ -40,4 +40,5 @@ __all__ = [
     "explain_settings",
     "load_settings",
     "split_name",
+    "with_encoder",
 ]

@@ -15,6 +15,7 @@ from pydantic_settings import EnvSettingsSource
 from pydantic_settings import SettingsError as PydanticSettingsError
 
 from ecphoryrag.errors import SettingsError
+from ecphoryrag.settings.models import encoder_name
 from ecphoryrag.settings.root import ENVIRONMENT_PREFIX, NESTED, Settings
 
 CONFIG_VARIABLE = ENVIRONMENT_PREFIX + "CONFIG"
@@ -68,6 +69,14 @@ def load_settings(arguments: Mapping[str, Any] | None = None, config: Path | Non
     empty variable is as good as none. Raises SettingsError, naming the setting and where its value stands.
     """
     return _validated(_sources(arguments, config))
+
+
+def with_encoder(settings: Settings, encoder: str) -> Settings:
+    """The same settings with this encoder. Raises SettingsError for what cannot be one."""
+    try:
+        return settings.model_copy(update={"encoder": encoder_name(encoder)})
+    except ValueError as error:
+        raise SettingsError(f"setting encoder: {error}") from error
 
 
 def explain_settings(arguments: Mapping[str, Any] | None = None, config: Path | None = None) -> list[SettingValue]:

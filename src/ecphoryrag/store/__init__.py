@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ecphoryrag.ports import Store
     from ecphoryrag.types import EncoderIdentity
 
@@ -35,12 +37,18 @@ def kept_encoder(path: Path) -> EncoderIdentity | None:
 
 
 def open_store(
-    path: Path, encoder: EncoderIdentity, extractor: str, *, create: bool = True, read_only: bool = False
+    path: Path,
+    encoder: EncoderIdentity,
+    extractor: str | Callable[[], str],
+    *,
+    create: bool = True,
+    read_only: bool = False,
 ) -> Store:
     """Open the store at this path, or make it if ``create`` (never when ``read_only``).
 
     Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy, StoreDamaged, StoreError, and EncoderMismatch if its
-    vectors come from another encoder. ``extractor`` is the identity noted with each document that is committed.
+    vectors come from another encoder. ``extractor`` is the identity noted with each document that is committed,
+    or a function that finds it out when it is needed.
     """
     from ecphoryrag.store.sqlite import SqliteStore  # noqa: PLC0415 - SQLite and numpy load when a store is opened
 

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -57,7 +57,15 @@ class SqliteStore:
     longer than ``BUSY_SECONDS``, and StoreError or StoreDamaged if the disk or the file fails.
     """
 
-    def __init__(self, path: Path, encoder: EncoderIdentity, extractor: str, *, create: bool, read_only: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        encoder: EncoderIdentity,
+        extractor: str | Callable[[], str],
+        *,
+        create: bool,
+        read_only: bool,
+    ) -> None:
         self._path = path
         self._encoder = encoder
         self._extractor = extractor
@@ -178,8 +186,9 @@ class SqliteStore:
                 )
 
     def _extractor_row(self, connection: apsw.Connection) -> int:
-        connection.execute("INSERT INTO extractors (identity) VALUES (?) ON CONFLICT DO NOTHING", (self._extractor,))
-        row: int = sql.value(connection, "SELECT row FROM extractors WHERE identity = ?", (self._extractor,))
+        identity = self._extractor if isinstance(self._extractor, str) else self._extractor()
+        connection.execute("INSERT INTO extractors (identity) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
+        row: int = sql.value(connection, "SELECT row FROM extractors WHERE identity = ?", (identity,))
         return row
 
     def delete(self, ids: Sequence[str]) -> None:
@@ -339,7 +348,8 @@ class SqliteStore:
         """Counts and sizes; ``bytes`` are those of the store's file with its log, without the caches."""
         with self._reading() as connection:
             check_unmoved(connection, self._path, self._encoder)
-            return read_status(connection, self._path, self._encoder, self._extractor)
+            configured = self._extractor if isinstance(self._extractor, str) else ""
+            return read_status(connection, self._path, self._encoder, configured)
 
     def reembed(self, target: EncoderIdentity) -> SqliteReembedding:
         """Begin to move the store to another encoder, or go on; a move to yet another one is given up for it.

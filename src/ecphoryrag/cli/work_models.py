@@ -1,0 +1,79 @@
+"""What the commands on models do: try each part, tell the cost before, move a store to another encoder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ecphoryrag.cli import render, render_models
+from ecphoryrag.cli.bars import adding
+from ecphoryrag.cli.codes import ExitCode
+from ecphoryrag.cli.jsonout import write_json
+from ecphoryrag.cli.screen import standard_output
+from ecphoryrag.cli.session import Session
+from ecphoryrag.doctor import examine
+from ecphoryrag.types import AddReport
+
+
+def doctor(session: Session) -> ExitCode:
+    """Try every configured part; a line as soon as a part is tried."""
+    findings = []
+    screen = standard_output()
+    for found in examine(session.settings()):
+        findings.append(found)
+        if not session.json:
+            render_models.show_findings(screen, [found])
+            sys.stdout.flush()
+    if session.json:
+        write_json({"findings": findings})
+    sys.stdout.flush()
+    return ExitCode.ERROR if any(found.state == "failed" for found in findings) else ExitCode.OK
+
+
+def estimate(session: Session, paths: Sequence[str]) -> ExitCode:
+    """Say what adding the paths would cost."""
+    with session.estimating() as memory:
+        found = memory.estimate_paths(paths)
+    if session.json:
+        write_json(found)
+    else:
+        render_models.show_estimate(standard_output(), found)
+    sys.stdout.flush()
+    return ExitCode.SOME_FAILED if found.failed else ExitCode.OK
+
+
+def retry(session: Session, max_tokens: int | None) -> ExitCode:
+    """Ask again for the chunks that could not be extracted."""
+    with session.writing(create=False) as memory, adding() as progress:
+        report = memory.retry(progress=progress, max_tokens=max_tokens)
+    return tell_report(session, report)
+
+
+def tell_report(session: Session, report: AddReport) -> ExitCode:
+    """Show what became of the documents."""
+    if session.json:
+        write_json(report)
+    else:
+        render.show_report(standard_output(), report)
+    sys.stdout.flush()
+    if report.interrupted:
+        return ExitCode.INTERRUPTED
+    if report.stopped:
+        return ExitCode.STOPPED
+    return ExitCode.SOME_FAILED if report.failed or report.incomplete else ExitCode.OK
+
+
+def reembed(session: Session, encoder: str) -> ExitCode:
+    """Move the store to another encoder."""
+    with session.writing(create=False) as memory, adding("chunks") as progress:
+        report = memory.reembed(encoder, progress=progress)
+    if session.json:
+        write_json(report)
+    else:
+        render_models.show_move(standard_output(), report)
+    sys.stdout.flush()
+    if report.interrupted:
+        return ExitCode.INTERRUPTED
+    if report.stopped:
+        return ExitCode.STOPPED
+    return ExitCode.OK if report.switched else ExitCode.SOME_FAILED
