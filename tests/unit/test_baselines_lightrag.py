@@ -139,6 +139,16 @@ def test_local_goes_from_entities_to_relations_and_chunks() -> None:
     assert local(graph, vector, Limits(top=1)).chunks == (0, 1)
 
 
+def test_of_an_entitys_chunks_those_come_first_that_have_its_neighbours() -> None:
+    alone = Extracted((NamedThing("A", "person", "A."),))
+    together = Extracted(
+        (NamedThing("A", "person", "A."), NamedThing("B", "person", "B.")), (Link(("A", "B"), "", (), 1),)
+    )
+    axes = np.eye(2, dtype=np.float32)
+    graph = Graph(profiles([alone, together]), ("zero", "one"), axes, axes[:1], axes)
+    assert local(graph, axes[0], Limits()).chunks == (1, 0)
+
+
 def test_global_goes_from_relations_to_entities_and_chunks() -> None:
     graph = worked_graph()
     found = overall(graph, np.array([0.9, 0.0, 0.4, 0.0], np.float32), Limits())
