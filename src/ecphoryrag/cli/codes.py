@@ -15,9 +15,9 @@ class ExitCode(IntEnum):
     """The command line itself is wrong."""
     SOME_FAILED = 3
     """Done, but some documents could not be taken in; each has its line."""
-    STOPPED = 5
-    """`add`: stopped before its end, as the budget was spent or the model failed too often; what was done is kept."""
     NO_ANSWER = 4
     """The evidence is there but no answer; the reason is given."""
+    STOPPED = 5
+    """`add`: stopped before its end, as the budget was spent or the model failed too often; what was done is kept."""
     INTERRUPTED = 130
     """Stopped by Ctrl-C; what was committed is kept."""
