@@ -26,6 +26,7 @@ class PaidExtractor:
     """
 
     model = "scripted/paid"
+    basis = "20 tokens a reply"
 
     def __init__(
         self,

@@ -70,6 +70,10 @@ class FailingExtractor:
         return None
 
     @property
+    def basis(self) -> str:
+        return self._names.basis
+
+    @property
     def parallel(self) -> int:
         return 1
 
