@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ecphoryrag.calls.reading import Unusable, read_json
 from ecphoryrag.errors import EcphoryError, EncoderMismatch, StoreNotFound
 from ecphoryrag.memory import Memory
 from ecphoryrag.models.registry import make_encoder, make_extractor, make_generator
@@ -131,10 +132,15 @@ def _asked(generator: Generator) -> Finding:
     context = generator.context_size
     reply = generator.generate(QUESTION, ANSWER, REPLY_TOKENS)
     counting = "exact token counts" if generator.counts_exactly else "estimated token counts"
-    modes = [str(value) for value in (getattr(generator, name, None) for name in ("structured", "notice")) if value]
+    inner = getattr(generator, "inner", generator)
+    modes = [str(value) for value in (getattr(inner, name, None) for name in ("structured", "notice")) if value]
     said = "; ".join([f"it answers ({reply.usage.output_tokens} tokens)", f"context {context}", counting, *modes])
     if context < ENOUGH_CONTEXT:
         return _found("warning", f"{said}; a context below {ENOUGH_CONTEXT} holds little evidence")
+    try:
+        read_json(reply.text, ANSWER)
+    except Unusable as error:
+        return _found("warning", f"{said}; it does not keep to a form that is asked for: {error.reason}")
     if "paris" not in reply.text.casefold():
         return _found("warning", f"{said}; it does not know the capital of France: {reply.text[:80]!r}")
     return _found("ok", said)

@@ -262,6 +262,11 @@ class GuardedGenerator:
         self._guard = guard
 
     @property
+    def inner(self) -> Generator:
+        """The generator that is guarded."""
+        return self._inner
+
+    @property
     def guard(self) -> Guard:
         """What its calls go through."""
         return self._guard
