@@ -251,7 +251,7 @@ def test_an_estimate_counts_prompts_exactly_and_learns_the_length_of_replies() -
         )
     )
     extractor = LLMExtractor(generator, SETTINGS, ledger)
-    assert "no earlier calls" in extractor.basis
+    assert "another model" in extractor.basis
     texts = [f"{TEXT} " * (1 + at % 4) + str(at) for at in range(20)]
     for text in texts[:10]:
         extractor.extract(Document("d", text), [Chunk("d", 0, text, 0, len(text))])
@@ -265,6 +265,24 @@ def test_an_estimate_counts_prompts_exactly_and_learns_the_length_of_replies() -
     assert (told.calls, told.cached, told.estimated) == (10, 10, False)
     assert told.input_tokens == used.input_tokens - before.input_tokens
     assert told.output_tokens == pytest.approx(used.output_tokens - before.output_tokens, rel=0.15)
+
+
+def test_without_earlier_calls_the_estimate_is_that_of_the_measured_model() -> None:
+    generator = ScriptedGenerator([])
+    few, many = (estimated([" ".join(["word"] * words)], MemoryLedger(), generator) for words in (32, 216))
+    assert few.output_tokens == pytest.approx(68, abs=3)
+    assert many.output_tokens == pytest.approx(231, abs=5)
+    bare = LLMExtractor(generator, SETTINGS.model_copy(update={"description_words": 0}))
+    assert bare.estimate(Document("d", TEXT), [Chunk("d", 0, TEXT, 0, len(TEXT))]).output_tokens < few.output_tokens
+
+
+def test_an_acronym_brings_its_long_form() -> None:
+    text = "It was published by Her Majesty's Stationery Office (HMSO) in London."
+    found = extract(text, reply(["HMSO", "organization", 4, "publisher"]))
+    (office,) = [one for one in found.mentions if one.name == "Her Majesty's Stationery Office"]
+    assert (office.type, office.importance, office.description) == ("organization", 4, "publisher")
+    assert (office.key, "hmso") in found.aliases
+    assert not extract(text, reply(["London", "place", 2, ""])).mentions[0].name.startswith("Her")
 
 
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: str(injection.name))

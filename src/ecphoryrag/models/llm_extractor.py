@@ -30,7 +30,7 @@ from ecphoryrag.models.outline import (
 )
 from ecphoryrag.ports import Generator, Ledger
 from ecphoryrag.settings.indexing import ExtractionSettings
-from ecphoryrag.text.acronyms import find_acronyms
+from ecphoryrag.text.acronyms import Acronym, find_acronyms
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.text.locate import Located
 from ecphoryrag.text.names import Manner, manner_of
@@ -45,8 +45,13 @@ MOST_SUBJECTS = 2
 """A reply that holds more names than these to be what the chunk is about has not told them apart."""
 LEAST_HISTORY = 5
 """Earlier calls from which the length of replies is told; of fewer, the figure below is nearer."""
-OUTPUT_SHARE = 1.5
-"""Tokens of a reply for each token of the text, where nothing is known of the model."""
+OUTPUT_POWER = 0.64
+"""A reply grows with this power of its text's tokens: a long text repeats its names. Fitted, with the figures below, to
+replies of the default local model to passages of HotpotQA of 12 to 150 words; errors are 3 % of prompt and reply."""
+OUTPUT_FACTOR = 7.4
+"""Tokens of a reply for a text of one token, where nothing is known of the model."""
+UNDESCRIBED = 0.69
+"""The same without descriptions, as a share."""
 NOTHING = "the reply names nothing, and the text has names or terms"
 NOT_THERE = "none of the reply's names stands in the text: copy them letter by letter"
 _IDENTITY_BYTES = 8
@@ -112,10 +117,10 @@ class LLMExtractor:
     @property
     def basis(self) -> str:
         """What the output of :meth:`estimate` rests on, in words."""
-        known = self._history()
-        if known is None:
-            return f"no earlier calls of {self.model}: {OUTPUT_SHARE:g} tokens of output for each token of text"
-        return f"{known.calls} earlier calls of {self.model}"
+        known = len(self._history())
+        if known < LEAST_HISTORY:
+            return f"replies of another model, since there are no {LEAST_HISTORY} earlier calls of {self.model}"
+        return f"{known} earlier calls of {self.model}"
 
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
         """One extraction a chunk, in order, its mentions by field and offset.
@@ -129,10 +134,10 @@ class LLMExtractor:
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         """What extracting these chunks would cost; ``estimated`` unless the generator counts prompts exactly.
 
-        A reply is taken to be as long, for each token of the text, as those in the ledger were. Chunks that would be
+        A reply is taken to be as long, for the length of its text, as those in the ledger were. Chunks that will be
         asked for a second time are not foreseen.
         """
-        calls = cached = prompts = 0
+        cached, prompts = 0, list[int]()
         for chunk in chunks:
             if not _has_words(chunk):
                 continue
@@ -140,26 +145,35 @@ class LLMExtractor:
             if self._ledger is not None and self._ledger.find(request_key(request, self._generator)) is not None:
                 cached += 1
                 continue
-            calls += 1
-            prompts += self._generator.count_tokens(request.messages, request.schema)
-        if not calls:
+            prompts.append(self._generator.count_tokens(request.messages, request.schema))
+        if not prompts:
             return Usage(cached=cached)
-        known = self._history()
-        share = OUTPUT_SHARE if known is None else known.output_tokens / self._of_text(known.input_tokens, known.calls)
-        output = min(round(share * self._of_text(prompts, calls)), calls * self._settings.max_tokens)
-        return Usage(calls, prompts, output, estimated=not self._generator.counts_exactly, cached=cached)
+        output = round(sum(self._lengths(prompts)))
+        inexact = not self._generator.counts_exactly
+        return Usage(len(prompts), sum(prompts), output, estimated=inexact, cached=cached)
 
-    def _history(self) -> Usage | None:
-        """Earlier calls of this model together, if there are enough of them."""
+    def _history(self) -> list[Usage]:
+        """Earlier calls of this model whose replies were accepted."""
         if self._ledger is None:
-            return None
-        told = [usage for _, usage in self._ledger.history("index", self.model) if usage.calls]
-        return sum(told, Usage()) if len(told) >= LEAST_HISTORY else None
+            return []
+        return [usage for _, usage in self._ledger.history("index", self.model) if usage.calls]
 
-    def _of_text(self, prompts: int, calls: int) -> int:
-        """Of the tokens of so many prompts those that are text, the constant part of each left out."""
-        constant = extraction_prompt("", Chunk("", 0, "", 0, 0), self._settings)
-        return max(prompts - calls * self._generator.count_tokens(constant, extraction_schema(self._settings)), calls)
+    def _lengths(self, prompts: Sequence[int]) -> list[float]:
+        """Tokens that the reply to a prompt of so many tokens probably has, for each prompt."""
+        constant = self._generator.count_tokens(
+            extraction_prompt("", Chunk("", 0, "", 0, 0), self._settings), extraction_schema(self._settings)
+        )
+
+        def grown(prompt: int) -> float:
+            return float(max(prompt - constant, 1) ** OUTPUT_POWER)
+
+        known = self._history()
+        if len(known) >= LEAST_HISTORY:
+            replies = sum(usage.output_tokens for usage in known)
+            factor = replies / sum(grown(usage.input_tokens) for usage in known)
+        else:
+            factor = OUTPUT_FACTOR if self._settings.description_words else OUTPUT_FACTOR * UNDESCRIBED
+        return [min(factor * grown(prompt), self._settings.max_tokens) for prompt in prompts]
 
     def _request(self, document: Document, chunk: Chunk) -> Request[Placed]:
         text = Located(chunk.text)
@@ -283,7 +297,10 @@ def _joined(asked: Asked[Placed], document: Document, chunk: Chunk, outline: Out
         for key in {name_key(one.name), *keys}:
             told[key] = _merged(told.get(key), one)
     _add_told_subject(names, told, chunk, first)
-    aliases += acronym_aliases(chunk.text, find_acronyms(chunk.text))
+    acronyms = find_acronyms(chunk.text)
+    for acronym in acronyms:
+        _add_other_form(names, told, chunk, acronym)
+    aliases += acronym_aliases(chunk.text, acronyms)
     aliases += title_aliases(names, document)
     mentions = _mentions(names, told, document, chunk, first)
     return Extraction(mentions, tuple(dict.fromkeys(aliases)), asked.usage, asked.value.dropped)
@@ -311,6 +328,18 @@ def _add_told_subject(names: Collected, told: dict[str, Named], chunk: Chunk, fi
     opening = [(place, key) for key, place in standing.items() if key in told and place[1] < end]
     if opening:
         names.about[min(opening)[1]] = "subject"
+
+
+def _add_other_form(names: Collected, told: dict[str, Named], chunk: Chunk, acronym: Acronym) -> None:
+    """Both forms of a name that the text itself shortens, if the model named one of them."""
+    keys = [name_key(chunk.text[form.start : form.end]) for form in acronym]
+    one = next((told[key] for key in keys if key in told), None)
+    if one is None:
+        return
+    for key, form in zip(keys, acronym, strict=True):
+        if key:
+            told.setdefault(key, one)
+            names.add((TEXT, chunk.start + form.start, chunk.start + form.end), key, one.type)
 
 
 def _mentions(
