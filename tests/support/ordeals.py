@@ -172,8 +172,9 @@ def kills(job: Job, number: int, told: Callable[[str], None] = lambda _: None) -
     texts = Texts(job.documents, job.settings.indexing.chunks)
     files = write_job(job.store.parent, job.settings, job.documents)
     done = Kills()
+    paid = frozenset(job.paid())
     for left in range(number, 0, -1):
-        missing = len(texts.chunks) - len(set(job.paid()))
+        missing = len(texts.chunks) - len(paid)
         after = drawn.randint(1, max(1, 2 * missing // (left + 1)))
         before = len(job.server.asked)
         worker = _start(job.store, files)
@@ -186,8 +187,9 @@ def kills(job: Job, number: int, told: Callable[[str], None] = lambda _: None) -
         if ended:
             done.last = asked
             return done
-        done.runs.append(Killed(asked, frozenset(job.paid())))
-        told(f"kill {len(done.runs)}: {sum(asked.values())} calls, {len(done.runs[-1].paid)} chunks paid for")
+        paid = frozenset(job.paid())
+        done.runs.append(Killed(asked, paid))
+        told(f"kill {len(done.runs)}: {asked.total()} calls, {len(paid)} chunks paid for")
     before = len(job.server.asked)
     _outcome(_start(job.store, files), killed=False)
     done.last = texts.calls(job.server.asked[before:])
