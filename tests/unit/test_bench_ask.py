@@ -76,10 +76,17 @@ class Bench:
     open_: ExitStack
 
     def asking(
-        self, *, own: bool = False, fails: Exception | None = None, script: Sequence[str] = (), limit: int | None = None
+        self,
+        *,
+        own: bool = False,
+        fails: Exception | None = None,
+        script: Sequence[str] = (),
+        limit: int | None = None,
+        context: int = 4096,
     ) -> Asking:
         meter = Meter()
-        inner = Slow(script or (lambda messages: "x" if "one" in messages[-1].content[:4] else READS))
+        replies = script or (lambda messages: "x" if "one" in messages[-1].content[:4] else READS)
+        inner = Slow(replies, context_size=context)
         generator = self.paid(inner, meter, limit)
         method = Walker(generator, MeteredEncoder(HashEncoder(), meter), own=own, fails=fails)
         return Asking("c", method, True, generator, meter, Settings().answering, 1, "squad", "code")
@@ -139,6 +146,14 @@ def test_an_own_answer_counts_nothing_if_its_ranking_fails(bench: Bench) -> None
     row = ask(bench.asking(own=True, fails=ValueError("no")), QUESTION)
     assert (row.answer, row.error) == ("Orla", "ValueError: no")
     assert set(row.figures.values()) == {0.0}
+
+
+def test_a_reader_that_fails_answers_wrongly_and_the_ranking_counts(bench: Bench) -> None:
+    row = ask(bench.asking(context=120), QUESTION)  # enough to retrieve, too little for the reader's examples
+    assert row.error is not None
+    assert row.error.startswith("PromptTooLong")
+    assert (row.figures["em"], row.figures["f1"], row.figures["gold_shown"], row.figures["recall@2"]) == (0, 0, 0, 1)
+    assert row.usage.calls == 1
 
 
 @pytest.mark.parametrize("error", [JobStopped("x"), ModelNotAvailable("x"), SettingsError("x"), TypeError("x")])

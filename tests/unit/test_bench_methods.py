@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from ecphoryrag.evaluation.bench.ask import for_reader
 from ecphoryrag.evaluation.bench.code import Code, plain
 from ecphoryrag.models.fakes import HashEncoder, ScriptedGenerator
 from ecphoryrag.settings import Settings
-from ecphoryrag.types import Document, JsonValue
+from ecphoryrag.types import Document, JsonValue, Message
 from tests.support.bench import CORPUS, reply
 
 DOCUMENTS = [Document(name, text, title) for name, title, text in CORPUS]
@@ -105,6 +106,7 @@ def test_parameters_are_the_settings_of_the_method(tmp_path: Path) -> None:
         ("ecphory", {"chain.wait": 1}),
         ("ecphory", {"chains.weight": 1}),
         ("ecphory", {"extractor": "magic"}),
+        ("ecphory", {"extractor": "llm/ollama/other"}),
         ("closed-book", {"k": 1}),
     ]
     for name, parameters in refused:
@@ -129,6 +131,25 @@ def test_what_the_paper_shows_its_reader(tmp_path: Path) -> None:
     assert kinds["both"] == [*kinds["chunks"], *kinds["entities"]]
     assert [piece.number for piece in shown["both"]] == list(range(1, len(shown["both"]) + 1))
     assert all(piece.title and piece.chunk.text for piece in shown["entities"])
+
+
+def test_a_language_model_that_extracts_is_the_runs_own(tmp_path: Path) -> None:
+    def entities(messages: Sequence[Message]) -> str:
+        found = [{"name": "Orla Menken", "type": "person", "description": "a director", "importance": 4}]
+        return json.dumps({"entities": found if "Orla" in messages[-1].content else []})
+
+    generator = ScriptedGenerator(entities)
+    given = kit(tmp_path, {"extractor": "llm"}, generator)
+    settings = Settings(generator="local")
+    method = make("paper", replace(given, settings=settings))
+    took = method.index(DOCUMENTS)
+    method.close()
+    assert took.usage.calls == len(generator.asked) >= 6
+    assert took.usage.input_tokens > 100
+    again = make("paper", replace(given, settings=settings))
+    assert again.index(DOCUMENTS).usage == took.usage
+    again.close()
+    assert not list(tmp_path.rglob("*-ledger*")), "the run keeps the replies, not the store"
 
 
 def test_closed_book_answers_without_evidence(tmp_path: Path) -> None:
@@ -163,7 +184,7 @@ def test_every_method_that_is_here_can_be_found() -> None:
 def test_parameters_that_leave_the_index_as_it_is() -> None:
     assert index_parameters("paper", {"k_final": 3, "extractor": "llm"}) == {"extractor": "llm"}
     assert index_parameters("hipporag2", {"damping": 0.5, "synonymy": 0.9}) == {"synonymy": 0.9}
-    assert index_parameters("lightrag", {"mode": "mix"}) == {"mode": "mix"}
+    assert index_parameters("lightrag", {"mode": "mix", "gleanings": 0}) == {"gleanings": 0}
 
 
 def test_comments_and_docstrings_are_no_code() -> None:
@@ -181,8 +202,6 @@ def test_which_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     copy = tmp_path / "ecphoryrag"
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(ecphoryrag, "__file__", str(copy / "__init__.py"))
-    for added in ("lightrag_modes.py", "hipporag2_more.py", "shared_helper.py"):
-        (copy / "evaluation" / "baselines" / added).write_text("A = 1\n", encoding="utf-8")
 
     def changed(path: str) -> dict[str, bool]:
         cells = {
@@ -190,7 +209,7 @@ def test_which_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             "minilm": ("dense", "minilm", None),
             "answers": ("dense", "static", "local/x"),
             "hipporag2": ("hipporag2", "static", None),
-            "lightrag": ("lightrag", "static", None),
+            "react": ("react", "static", None),
         }
 
         def now() -> dict[str, str]:
@@ -208,18 +227,18 @@ def test_which_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return {name: before[name] != after[name] for name in cells}
 
     def only(*names: str) -> dict[str, bool]:
-        return {name: name in names for name in ("dense", "minilm", "answers", "hipporag2", "lightrag")}
+        return {name: name in names for name in ("dense", "minilm", "answers", "hipporag2", "react")}
 
-    everything = only("dense", "minilm", "answers", "hipporag2", "lightrag")
+    everything = only("dense", "minilm", "answers", "hipporag2", "react")
     assert changed("recall/spread.py") == everything
     assert changed("evaluation/metrics.py") == everything
-    assert changed("evaluation/baselines/shared_helper.py") == everything
+    assert changed("evaluation/baselines/port.py") == everything
     assert changed("answering/run.py") == only("answers")
     assert changed("models/local.py") == only("answers")
     assert changed("models/minilm.py") == only("minilm")
-    assert changed("evaluation/baselines/memory.py") == only("dense", "minilm", "answers")
-    assert changed("evaluation/baselines/hipporag2_more.py") == only("hipporag2")
-    assert changed("evaluation/baselines/lightrag_modes.py") == only("lightrag")
+    assert changed("evaluation/baselines/memory.py") == only("dense", "minilm", "answers", "react")
+    assert changed("evaluation/baselines/hipporag2_graph.py") == only("hipporag2")
+    assert changed("evaluation/baselines/lightrag_search.py") == only()
     assert changed("cli/app.py") == only()
     assert changed("evaluation/bench/table.py") == only()
 

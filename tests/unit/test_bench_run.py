@@ -11,6 +11,8 @@ import pytest
 
 from ecphoryrag.errors import InputError, ModelNotAvailable, SettingsError
 from ecphoryrag.evaluation.baselines.memory import MemoryMethod
+from ecphoryrag.evaluation.baselines.registry import METHODS
+from ecphoryrag.evaluation.bench.config import load_config
 from ecphoryrag.evaluation.bench.progress import BenchProgress
 from ecphoryrag.evaluation.bench.rows import ROWS, QuestionRow, Row, RowFile, read_rows
 from ecphoryrag.evaluation.bench.run import Choose, run
@@ -364,3 +366,11 @@ def test_the_generator_is_closed_and_only_by_the_run(folder: Path) -> None:
     run(write_config(folder, methods=DENSE), folder / "out", choose=replace(fakes(), generator=lambda settings: made))
     assert closed == [6]
     assert generator().name == "scripted"
+
+
+@pytest.mark.parametrize("name", ["retrieval-dev.toml", "end-to-end-dev.toml"])
+def test_the_ready_configurations_can_be_read(name: str) -> None:
+    config, _ = load_config(Path(__file__).resolve().parents[2] / "benchmarks" / "configs" / name)
+    assert [dataset.name for dataset in config.datasets] == ["musique", "2wikimultihopqa", "hotpotqa"]
+    assert {method.name for method in config.methods} <= set(METHODS)
+    assert config.split == "development"

@@ -30,6 +30,7 @@ from ecphoryrag.evaluation.baselines.port import Indexed, Kit, Retrieved
 from ecphoryrag.evaluation.metrics import distinct
 from ecphoryrag.memory import Memory
 from ecphoryrag.models.none import NoEncoder
+from ecphoryrag.models.registry import extracting_generator, make_extractor
 from ecphoryrag.ports import Encoded, Encoder
 from ecphoryrag.settings import MethodName, Settings
 from ecphoryrag.types import Answer, Chunk, Document, EncoderIdentity, Evidence, JsonValue, RankedEntity, Recall, Usage
@@ -53,6 +54,11 @@ def make_named(name: str, kit: Kit) -> MemoryMethod:
     settings = kit.settings
     if name in GROUPS and "extractor" in parameters:
         settings = _changed(settings, {"extractor": parameters.pop("extractor")}, name)
+    if settings.extractor != "names" and extracting_generator(settings) != settings.generator:
+        raise SettingsError(
+            f"the extractor {settings.extractor} of {name} asks another language model than the run's, "
+            f"{settings.generator}: all methods of a run share one, so let the extractor be `llm`"
+        )
     group = GROUPS.get(name, "flat")
     settings = _changed(settings, {f"recall.{group}.{key}": value for key, value in parameters.items()}, name)
     settings = _changed(settings, {"models.ledger": False}, name)  # the run itself keeps what was paid
@@ -162,6 +168,7 @@ class MemoryMethod:
             folder / "store.ecphory",
             settings=self._settings,
             encoder=self._encoder,
+            extractor=make_extractor(self._settings, self._kit.generator),
             generator=self._kit.generator,
         )
 

@@ -36,9 +36,12 @@ METHODS: Mapping[str, Entry] = {
     "paper": Entry("memory", None, warm=True),
     "ecphory": Entry("memory", None, warm=True),
     "hipporag2": Entry("hipporag2", frozenset({"filter", "facts", "phrases", "passage_weight", "damping"})),
-    "lightrag": Entry("lightrag"),
-    "react": Entry("react"),
-    "think-on-graph": Entry("think_on_graph"),
+    "lightrag": Entry(
+        "lightrag",
+        frozenset({"mode", "top", "threshold", "chunks", "entity_tokens", "relation_tokens", "text_tokens", "context"}),
+    ),
+    "react": Entry("react", frozenset({"rounds", "passages"})),
+    "think-on-graph": Entry("think_on_graph", frozenset({"width", "depth"})),
 }
 
 

@@ -166,16 +166,15 @@ def words_hash(text: str) -> str:
 def _figures(
     asking: Asking, question: Question, outcome: _Outcome, documents: tuple[str, ...], shown: tuple[str, ...]
 ) -> Mapping[str, float]:
-    """An error scores 0 throughout, whatever was brought back before it."""
+    """An error is a wrong answer; what was brought back before it is counted all the same."""
     figures: dict[str, float] = {}
-    failed = outcome.error is not None
     if asking.generator is not None:
-        said = outcome.answer.text if outcome.answer and not failed else None
+        said = outcome.answer.text if outcome.answer and outcome.error is None else None
         figures["em"] = exact_match(said, question.answers, asking.normalisation)
         figures["f1"] = f1(said, question.answers, asking.normalisation)
         figures["gold_shown"] = len(set(shown) & set(question.gold)) / len(question.gold)
     if asking.retrieves:
-        scores = score([() if failed else documents], [question.gold])
+        scores = score([documents], [question.gold])
         figures |= {name: float(scores[name][0]) for name in FIGURES}
     return figures
 

@@ -1,11 +1,11 @@
 """Which code made a row.
 
 The rule: a change counts if it can change a row. So the code of a cell is a hash of the sources of the packages that
-the method runs through (below), of its own module and of the modules of the encoder, the extractor and, where it
-answers, the generator that it uses. Comments, docstrings and layout do not count, nor do the command line, the report,
-other methods' modules, tests and documents. It is read from the files, so it holds in a working copy with changes and
-in an installed wheel alike. Two versions of Python may write one source differently when they take it apart; then the
-hash differs too, which errs on the careful side.
+every method runs through (below), of the method's own module with all modules of its package that it imports, and of
+the modules of the encoder, the extractor and, where it answers, the generator that it uses. Comments, docstrings and
+layout do not count, nor do the command line, the report, other methods, tests and documents. It is read from the
+files, so it holds in a working copy with changes and in an installed wheel alike. Two versions of Python may write one
+source differently when they take it apart; then the hash differs too, which errs on the careful side.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import ecphoryrag
-from ecphoryrag.evaluation.baselines.registry import METHODS, entry
+from ecphoryrag.evaluation.baselines.registry import PACKAGE, entry
 from ecphoryrag.settings.models import split_name
 
 RETRIEVAL = ("text", "recall", "indexing", "store", "memory.py", "snapshot.py", "vectors.py")
 ANSWERING = ("answering", "calls")
 MEASURING = (
-    *("evaluation/datasets", "evaluation/baselines", "evaluation/answers.py", "evaluation/metrics.py"),
+    *("evaluation/datasets", "evaluation/answers.py", "evaluation/metrics.py"),
     *("evaluation/bench/ask.py", "evaluation/bench/models.py"),
 )
 SHOWN = 12
@@ -43,16 +43,26 @@ class Code:
         if generator is not None:
             models.add(split_name(generator)[0])
         parts = [*RETRIEVAL, *MEASURING, *(ANSWERING if generator else ())]
-        own = entry(method).module
-        others = {each.module for each in METHODS.values()} - {own}
         state = hashlib.sha256()
-        for path in _files(self._root, parts):
-            if path.parent.name != "baselines" or not _begins(path.stem, others) or _begins(path.stem, {own}):
-                self._add(state, path)
+        for path in [*_files(self._root, parts), *self._modules(entry(method).module)]:
+            self._add(state, path)
         for path in _files(self._root, ["models"]):
             if _begins(path.stem, models):
                 self._add(state, path)
         return state.hexdigest()[:SHOWN]
+
+    def _modules(self, own: str) -> list[Path]:
+        """The method's module, and those of its package that it imports, and so on."""
+        folder = self._root / "evaluation" / "baselines"
+        found: set[str] = set()
+        left = [own]
+        while left:
+            name = left.pop()
+            path = folder / f"{name}.py"
+            if name not in found and path.is_file():  # a module that is missing is said when the method is made
+                found.add(name)
+                left += _imported(path.read_text("utf-8"))
+        return [folder / f"{name}.py" for name in sorted(found)]
 
     def _add(self, state: hashlib._Hash, path: Path) -> None:
         if path not in self._plain:
@@ -64,6 +74,20 @@ class Code:
 def _begins(stem: str, modules: set[str]) -> bool:
     """Whether a module's name is one of these, or begins with one and goes on after an underscore."""
     return any(stem == module or stem.startswith(f"{module}_") for module in modules)
+
+
+@lru_cache(maxsize=256)
+def _imported(source: str) -> tuple[str, ...]:
+    """Names of the modules of the methods' package that a source imports, in whatever place."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module == PACKAGE:
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{PACKAGE}."):
+            names.append(node.module.removeprefix(f"{PACKAGE}.").split(".")[0])
+        elif isinstance(node, ast.Import):
+            names += [alias.name.removeprefix(f"{PACKAGE}.") for alias in node.names]
+    return tuple(names)
 
 
 def _files(root: Path, parts: Sequence[str]) -> Iterator[Path]:

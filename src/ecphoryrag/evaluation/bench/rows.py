@@ -69,7 +69,7 @@ class CellRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """One question asked in one cell. An error is a wrong answer: its figures are 0."""
+    """One question asked in one cell. An error is a wrong answer; documents brought back before it count."""
 
     cell: str
     """Key of the cell."""
