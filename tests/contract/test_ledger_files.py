@@ -472,6 +472,16 @@ def test_a_ledger_that_another_process_put_aside_or_removed_is_followed(store: P
     assert_kept(store, ["again"])
 
 
+def test_a_sound_file_in_the_place_of_a_damaged_one_is_not_put_aside(store: Path) -> None:
+    fill(store)
+    with opened(store) as ledger, opened(store) as faster:
+        ledger.find("k1")
+        ledger_file.put_aside(ledger_of(store))
+        faster.keep("new", reply("new"), "index", "m")
+        ledger._put_aside(apsw.CorruptError("found a moment ago"))
+        assert (ledger.find("new"), ledger.notices) == (reply("new"), ())
+
+
 def assert_kept(store: Path, keys: list[str]) -> None:
     with opened(store) as ledger:
         assert [ledger.find(key) for key in keys] == [reply(key) for key in keys]

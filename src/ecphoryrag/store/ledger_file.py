@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import itertools
 import os
@@ -117,9 +116,7 @@ class LedgerFile:
     def close(self) -> None:
         """Release the file, as one that opens without a log if no other connection uses it."""
         with suppress(apsw.Error):  # all that was kept is in the file or its log already
-            if self.inode != inode(self.path):
-                _leave_log(self.connection)
-            elif self._logging:
+            if self._logging and self.inode == inode(self.path):  # SQLite leaves the log of a file that was moved
                 stop_logging(self.connection)
         with suppress(apsw.Error):
             self.connection.close()
@@ -140,7 +137,11 @@ def open_file(path: Path, *, writable: bool, create: bool) -> LedgerFile | None:
     connection = _connected(path, writable=writable)
     try:
         file = LedgerFile(path, connection, b"", writable, inode(path))
-        if _is_new(connection, path):
+        with transaction(
+            connection, "DEFERRED"
+        ):  # one that another process makes just now is there whole or not at all
+            new = _is_new(connection, path)
+        if new:
             if not (create and writable):
                 connection.close()
                 return None
@@ -237,9 +238,3 @@ def inode(path: Path) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_dev, status.st_ino)
-
-
-def _leave_log(connection: apsw.Connection) -> None:
-    """Keep SQLite from removing the log by its name when the connection is closed: it may be another file's by now."""
-    yes = ctypes.c_int(1)
-    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(yes))
