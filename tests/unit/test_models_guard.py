@@ -458,6 +458,34 @@ def test_a_guarded_generator_is_the_generator(clock: JumpingClock) -> None:
         generator.generate(messages, None, 20)
 
 
+def test_counting_waits_for_a_server_that_is_being_restarted(clock: JumpingClock) -> None:
+    gone: list[EcphoryError] = []
+
+    class Asking(ScriptedGenerator):
+        def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
+            if gone:
+                raise gone.pop()
+            return super().count_tokens(messages, schema)
+
+    generator = GuardedGenerator(Asking(lambda _: "yes"), guard_of(clock, tries=3, failures=1, rpm=1))
+    messages = [Message("user", "two words")]
+    gone.append(GONE)
+    with pytest.raises(ModelNotAvailable):
+        generator.count_tokens(messages)
+    generator.generate(messages, None, 5)
+    gone.extend([GONE, GONE])
+    start = clock.time
+    assert generator.count_tokens(messages) == 2
+    assert clock.time - start < MINUTE, "it is no request of the model"
+    gone.extend([GONE] * 3)
+    with pytest.raises(GenerationError, match="asked 3 times"):
+        generator.count_tokens(messages)
+    clock.time += 100
+    assert generator.count_tokens(messages) == 2
+    with pytest.raises(CircuitOpen):  # to count may take no server: it does not show that one works
+        generator.guard._breaker.check(object(), clock.time)
+
+
 def test_tokens_are_not_counted_where_nothing_limits_them(clock: JumpingClock) -> None:
     class Uncounted(ScriptedGenerator):
         def count_tokens(self, messages: object, schema: object = None) -> int:

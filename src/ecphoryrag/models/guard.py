@@ -109,6 +109,15 @@ class Guard:
         open, JobStopped after :meth:`stop`; and at once whatever ``send`` raises that is not tried again.
         """
         call = _Call(tokens)
+        return self._patiently(call, lambda: self._try(call, send, spent), answers=True)
+
+    def patiently(self, do: Callable[[], T]) -> T:
+        """The result of ``do``, which may have to ask the server for something small: tried again as a call is, and
+        outside of its limits. Raises as :meth:`call` does."""
+        return self._patiently(_Call(0), do, answers=False)
+
+    def _patiently(self, call: _Call, do: Callable[[], T], *, answers: bool) -> T:
+        """``answers``: whether success shows that the server works."""
         retrying = Retrying(
             retry=retry_if_exception(self._may_pass),
             stop=stop_after_attempt(self._settings.tries),
@@ -120,7 +129,7 @@ class Guard:
             with self._changed:
                 self._check_stopped()
                 self._breaker.begin(call, self._clock.now())
-            reply: T = retrying(self._try, call, send, spent)
+            result: T = retrying(self._counted, call, do)
         except (Transient, ModelNotAvailable) as error:
             if not self._may_pass(error):
                 raise
@@ -134,11 +143,18 @@ class Guard:
             self._note(failed=None if self._answered else (call, str(error)))
             raise
         else:
-            self._note(failed=None)
-            return reply
+            if answers:
+                self._note(failed=None)
+            return result
         finally:
             with self._changed:
                 self._breaker.ended(call)
+
+    def _counted(self, call: _Call, do: Callable[[], T]) -> T:
+        with self._changed:
+            self._retried += call.tries > 0
+            call.tries += 1
+        return do()
 
     def stop(self) -> None:
         """End all waiting, with JobStopped in the threads that wait, and let no call begin until :meth:`resume`.
@@ -184,9 +200,6 @@ class Guard:
                 while (delay := self._delay(call)) != 0:
                     self._clock.wait(self._changed, delay)
                 self._under_way.add(call)
-                if call.tries:
-                    self._retried += 1
-                call.tries += 1
                 now = self._clock.now()
                 rates = ((self._requests, 1), (self._tokens, call.tokens))
                 call.taken = [(rate, rate.take(now, amount)) for rate, amount in rates if rate is not None]
@@ -292,8 +305,8 @@ class GuardedGenerator:
         return self._inner.counts_exactly
 
     def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
-        """As the model counts; not guarded, for it asks for no generation."""
-        return self._inner.count_tokens(messages, schema)
+        """As the model counts. Outside of the limits, for it asks for no generation; some servers are asked, though."""
+        return self._guard.patiently(lambda: self._inner.count_tokens(messages, schema))
 
     def generate(self, messages: Sequence[Message], schema: JsonSchema | None, max_tokens: int) -> Generation:
         """A reply of the model, once it can be had; raises what it does, and what :meth:`Guard.call` does."""
