@@ -114,6 +114,20 @@ def test_names_that_are_cues_already_or_are_not_known_change_nothing(names: tupl
     assert bare(ask(Helpers(cue_finder=Fake(names=names)), question, cues=True)) == bare(ask(None, question))
 
 
+def test_a_plain_word_of_the_question_is_no_name_because_the_model_writes_it_as_one() -> None:
+    question = "Is there a mill?"
+    assert bare(ask(Helpers(cue_finder=Fake(names=("Mill",))), question, cues=True)) == bare(ask(None, question))
+
+
+def test_what_only_the_model_named_may_be_the_bridge_of_a_chain() -> None:
+    question = "Where did the builder of the Grey Pellin come into the world?"
+    helpers = Helpers(cue_finder=Fake(names=("Ilka Varnholt",)))
+    second = next(one for one in ask(helpers, question, cues=True).chunks if one.chunk.document_id == "varnholt")
+    plain = next(one for one in ask(None, question).chunks if one.chunk.document_id == "varnholt")
+    assert plain.signals["chain"] > 0
+    assert second.signals["chain"] > 0
+
+
 def test_a_share_of_zero_changes_nothing() -> None:
     assert bare(ask(Helpers(cue_finder=Fake(names=("Dunlisk",))), cues=True, share=0.0)) == bare(PLAIN)
 
@@ -186,7 +200,8 @@ def test_the_model_names_cues_once_and_pays_once() -> None:
 
 def test_the_model_labels_relations_in_order() -> None:
     ledger = MemoryLedger()
-    generator = ScriptedGenerator([json.dumps({"labels": ["was\u0007 built by", None]})])
+    repeated = "It is said that Ilka Varnholt came to Dunlisk"
+    generator = ScriptedGenerator([json.dumps({"labels": ["was\u0007 built by", repeated]})])
     finding = ModelRelationLabeller(generator, ledger).label_relations(QUESTION, RELATIONS)
     assert [one.label for one in finding.relations] == ["was built by", None]
     assert [replace(one, label=None) for one in finding.relations] == list(RELATIONS)

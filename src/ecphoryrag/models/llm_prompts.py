@@ -41,6 +41,7 @@ _EXAMPLE: tuple[tuple[str, str, int, str], ...] = (
 MOST_CUES = 8
 CUES_TOKENS = 160
 LABEL_CHARACTERS = 60
+MOST_LABEL_WORDS = 6
 LABEL_TOKENS = 20
 """Of a label and what stands around it in the reply."""
 SENTENCE_CHARACTERS = 400
@@ -49,7 +50,7 @@ _CUE_RULES = """\
 You read a question and name the entities to look up in order to answer it. Reply at once, without thinking or \
 explaining, with one JSON object: {"names": [...]}
 - names: of people, places, organizations, works, things and terms that the question names or plainly describes, in \
-full and as an encyclopedia would title them, the most telling first.
+full and as an encyclopedia would title them, the most telling first. Never plain words such as film or mother.
 - Do not answer the question. Do not guess: leave out what you do not know for sure."""
 _CUE_EXAMPLE = (
     "Who directed the film in which the author of Hamlet is played by Joseph Fiennes?",

@@ -18,6 +18,7 @@ from ecphoryrag.models.llm_prompts import (
     LABEL_CHARACTERS,
     LABEL_TOKENS,
     MOST_CUES,
+    MOST_LABEL_WORDS,
     NAME_CHARACTERS,
     cue_prompt,
     cue_schema,
@@ -114,4 +115,10 @@ def _read_labels(said: JsonValue, count: int) -> tuple[str | None, ...]:
         raise Unusable('the reply has no list of texts and nulls "labels"')
     if len(labels) != count:
         raise Unusable(f"the reply has {len(labels)} labels for {count} lines")
-    return tuple(one_line(plain(str(label)))[:LABEL_CHARACTERS] or None if label else None for label in labels)
+    return tuple(_label(str(label or "")) for label in labels)
+
+
+def _label(said: str) -> str | None:
+    """The label, if it is one: small models repeat the sentence instead."""
+    label = one_line(plain(said))[:LABEL_CHARACTERS]
+    return label if 0 < len(label.split()) <= MOST_LABEL_WORDS else None

@@ -47,6 +47,14 @@ class CueRule:
     """More documents than this make a name of one word common."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToldNames:
+    """Names that a language model read out of the question, and what they weigh beside those that stand in it."""
+
+    names: tuple[str, ...] = ()
+    share: float = 1.0
+
+
 def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32], *, is_name: bool = False) -> list[FoundCue]:
     """The known names in the question, longest first, none overlapping, in the order of the question.
 
@@ -76,21 +84,28 @@ def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32], *, is_na
 
 
 def add_named(
-    found: Sequence[FoundCue], names: Sequence[str], rule: CueRule, aliases: NDArray[np.int32], share: float
+    question: str, found: Sequence[FoundCue], told: ToldNames, rule: CueRule, aliases: NDArray[np.int32]
 ) -> list[FoundCue]:
-    """The cues of the question, and behind them those in the names that a language model read out of it.
+    """The cues ``found`` in the question, and behind them those in the names that a language model read out of it.
 
-    A model's name is matched as the question's own are, and weighs ``share`` of one; what is a cue already, by this
-    or another name, is not one again.
+    A model's name is matched as the question's own are. One that stands in the question was matched there already
+    (``Director``, for "the director", is no name), and what is a cue already, by whatever name, is not one again.
     """
     cues = list(found)
     known = {entity for cue in found for entity in cue.entities}
-    for name in names:
+    asked = _running(question)
+    for name in told.names:
+        if _running(name) in asked:
+            continue
         for cue in find_cues(name, rule, aliases, is_name=True):
             if known.isdisjoint(cue.entities):
-                cues.append(replace(cue, start=None, end=None, share=share, told=name[cue.start : cue.end]))
+                cues.append(replace(cue, start=None, end=None, share=told.share, told=name[cue.start : cue.end]))
                 known.update(cue.entities)
     return cues
+
+
+def _running(text: str) -> str:
+    return f" {' '.join(word.norm for word in normal_words(text))} "
 
 
 def aliases_of(entity: int, pairs: NDArray[np.int32]) -> list[int]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecphoryrag.recall.activate import chunk_seeds, cue_weights, join_seeds
 from ecphoryrag.recall.chains import Chains, Walkable, chains
-from ecphoryrag.recall.cues import CueRule, FoundCue, add_named, find_cues
+from ecphoryrag.recall.cues import CueRule, FoundCue, ToldNames, add_named, find_cues
 from ecphoryrag.recall.flat import Scores
 from ecphoryrag.recall.graph import Graph, graph, to_chunk
 from ecphoryrag.recall.question import Asked, Likeness
@@ -41,14 +41,6 @@ class Trace:
     """(n,) final."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToldNames:
-    """Names that a language model read out of the question, and what they weigh beside those that stand in it."""
-
-    names: tuple[str, ...] = ()
-    share: float = 1.0
-
-
 NONE_TOLD = ToldNames()
 
 
@@ -70,7 +62,7 @@ def ecphory(
     )
     cues = find_cues(asked.text, rule, snapshot.aliases)
     if told.names and told.share > 0:
-        cues = add_named(cues, told.names, rule, snapshot.aliases, told.share)
+        cues = add_named(asked.text, cues, told, rule, snapshot.aliases)
     named = [cue.entities for cue in cues]
     weights = cue_weights([cue.frequency for cue in cues], len(snapshot.document_ids), [cue.share for cue in cues])
     on_chunks = chunk_seeds(like.hybrid, settings.seeds, settings.sharpness)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ecphoryrag.ports import Encoder, View
-from ecphoryrag.recall.ecphory import ToldNames, Trace, ecphory
+from ecphoryrag.recall.cues import ToldNames
+from ecphoryrag.recall.ecphory import Trace, ecphory
 from ecphoryrag.recall.found import Found, FoundChunk, FoundEntity
 from ecphoryrag.recall.graph import Graph
 from ecphoryrag.recall.paper import PaperInput, paper
