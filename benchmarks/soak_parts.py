@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 from tests.support.chaos_proxy import ChaosProxy
 from tests.support.compare_stores import differences
+from tests.support.llama_server import CHAT
+from tests.support.loopback import Asked
 from tests.support.ordeals import Adding, Held, Job, Place, Texts, adding, held, kills
 from tests.support.paid import paid_places
 
@@ -136,6 +138,8 @@ def extraction(soak: Soak) -> tuple[Figures, Verdicts]:
             found = held(memory)
             usage = spent(memory.status())
             figures = _output(memory, found, usage, documents, state.values["dropped"])
+            state.keep(form=held_by(proxy.asked) or state.values.get("form"))
+            figures |= {"replies held to the schema by": state.values["form"]}
             figures |= {"questions": len(questions), "recall@5, llm": recall_at_5(memory, questions)}
     with Memory.open(soak.work / "names.ecphory", settings=Settings(generator="none")) as memory:
         memory.add(documents)
@@ -145,6 +149,7 @@ def extraction(soak: Soak) -> tuple[Figures, Verdicts]:
     return figures, {
         "at least 95 % of chunks have valid output": _number(figures, "valid") >= LEAST_VALID,
         "at most 1.0 output tokens for each input token": _number(figures, "output/input") <= MOST_WRITTEN,
+        "replies are held to the schema": figures["replies held to the schema by"] in {"grammar", "json_schema"},
         "every name stands in the text": _number(figures, "names in the text") == 1.0,
         "the estimates of all tokens, and of those read, are within 15 %": max(
             abs(one[kind]) for one in errors.values() for kind in ("calls", "input", "tokens")
@@ -193,6 +198,15 @@ def _output(memory: Memory, found: Held, usage: Usage, documents: Sequence[Docum
         "names in the text": sum(standing) / len(standing),
         "names dropped, since they do not stand in it": dropped,
     }
+
+
+def held_by(asked: Sequence[Asked]) -> str | None:
+    """How the last chat held its reply to the schema: by a grammar, the schema, JSON of any kind, or words alone."""
+    bodies = [one.body for one in asked if one.path == CHAT]
+    if not bodies:
+        return None
+    form = (bodies[-1].get("response_format") or {}).get("type", "text")
+    return "grammar" if "grammar" in bodies[-1] else str(form)
 
 
 def recall_at_5(memory: Memory, questions: Sequence[Question]) -> float:
