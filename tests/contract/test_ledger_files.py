@@ -321,6 +321,10 @@ def spoil(store: Path, how: str) -> None:
         path.write_bytes(b"x" * 10)
     elif how == "cut":
         path.write_bytes(path.read_bytes()[:4096])
+    elif how == "unknown file format":
+        with path.open("r+b") as file:
+            file.seek(47)
+            file.write(b"\xff")
     elif how == "overwritten":
         data = bytearray(path.read_bytes())
         for page in range(1, len(data) // 4096):
@@ -338,7 +342,17 @@ def spoil(store: Path, how: str) -> None:
         plain.close()
 
 
-SPOILT = ["text", "short", "cut", "overwritten", "other database", "no tables", "no salt", "other columns"]
+SPOILT = [
+    "text",
+    "short",
+    "cut",
+    "overwritten",
+    "unknown file format",
+    "other database",
+    "no tables",
+    "no salt",
+    "other columns",
+]
 
 
 @pytest.mark.parametrize("how", SPOILT)

@@ -136,6 +136,7 @@ def open_file(path: Path, *, writable: bool, create: bool) -> LedgerFile | None:
         return None
     connection = _connected(path, writable=writable)
     try:
+        _configure(connection)
         file = LedgerFile(path, connection, b"", writable, inode(path))
         with transaction(
             connection, "DEFERRED"
@@ -151,6 +152,9 @@ def open_file(path: Path, *, writable: bool, create: bool) -> LedgerFile | None:
         if writable:
             with suppress(apsw.BusyError, apsw.LockedError, apsw.FullError):
                 file.remove_traces()  # of a process that was killed in forgetting
+    except apsw.SQLError as error:  # the statements are sound, so the file is not
+        connection.close()
+        raise StoreDamaged(f"{path}: {error}") from error
     except BaseException:
         connection.close()
         raise
@@ -184,11 +188,13 @@ def _connected(path: Path, *, writable: bool) -> apsw.Connection:
         if not os.access(path.absolute().parent, os.W_OK) and not beside(path, "-wal").exists():
             flags |= apsw.SQLITE_OPEN_URI
             name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
-    connection = apsw.Connection(name, flags=flags)
+    return apsw.Connection(name, flags=flags)
+
+
+def _configure(connection: apsw.Connection) -> None:
     connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
     for pragma in ("foreign_keys = ON", "temp_store = MEMORY", "secure_delete = ON", "synchronous = NORMAL"):
         connection.execute(f"PRAGMA {pragma}")
-    return connection
 
 
 def _is_new(connection: apsw.Connection, path: Path) -> bool:
