@@ -18,7 +18,7 @@ from ecphoryrag.models.registry import Models
 from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Ledger, Store, Where
 from ecphoryrag.settings import Settings, load_settings, with_encoder
 from ecphoryrag.store import kept_encoder, open_store
-from ecphoryrag.store.ledger import open_ledger
+from ecphoryrag.store.ledger import SqliteLedger, open_ledger
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.types import (
     AddReport,
@@ -88,8 +88,9 @@ class Memory:
         ModelNotAvailable if a part's package is missing.
         """
         settings = settings or load_settings()
-        ledger = open_ledger(Path(path)) if settings.models.ledger else None
-        parts = Parts(Models(settings, ledger), ledger)
+        replies = open_ledger(Path(path))
+        ledger = replies if settings.models.ledger else None
+        parts = Parts(Models(settings, ledger), ledger, replies)
         with ExitStack() as failing:
             failing.callback(parts.close)
             if encoder is None:
@@ -227,10 +228,12 @@ class Memory:
         """Forget these documents, all or none. Raises DocumentNotFound, naming those that are not there."""
         with self._writing:
             named = [_text(id_, "the id of a document") for id_ in ids]
+            if len(self._store.hashes(named)) == len(set(named)):
+                # First what may be paid for again, so that a process killed between the two has forgotten too little
+                # of the store, which is seen, and not of the replies, which would not be.
+                self._parts.forget(named)
             self._store.delete(named)
             self._store.flush()
-            if self._parts.ledger is not None:
-                self._parts.ledger.forget(named)
 
     def get(self, id: str) -> Document:
         """The document as it was added. Raises DocumentNotFound."""
@@ -257,6 +260,7 @@ class Memory:
             status,
             extractor=status.extractor or self._settings.extractor,
             spending=ledger.spending() if ledger is not None else (),
+            notices=self._parts.notices(),
         )
 
     def _index(self, items: Iterable[Loaded], progress: ProgressCallback | None, max_tokens: int | None) -> AddReport:
@@ -265,6 +269,7 @@ class Memory:
                 items, self._store, self._encoder, self._extractor, self._settings.indexing, progress=progress
             )
             self._drop_vectors(report.interrupted or report.stopped is not None)
+            report = replace(report, notices=self._parts.notices())
         changed = len(report.added) + len(report.updated)
         bulk = changed >= BULK and changed * BULK >= len(self._store.documents())
         if bulk and not report.interrupted:
@@ -306,17 +311,29 @@ class Memory:
 class Parts:
     """What a memory has made for itself, and lets go when it is closed."""
 
-    def __init__(self, models: Models, ledger: Ledger | None = None) -> None:
+    def __init__(self, models: Models, ledger: Ledger | None = None, replies: SqliteLedger | None = None) -> None:
         self.models = models
         self.ledger = ledger
+        """None if the settings want none."""
+        self.replies = replies
+        """The ledger's file all the same: what is forgotten is forgotten there too."""
         self.retired: list[Store | Encoder] = []
         """Stores and encoders that a move to another encoder has replaced."""
+
+    def forget(self, documents: Sequence[str]) -> None:
+        """Remove the replies that were made of these documents."""
+        if self.replies is not None:
+            self.replies.forget(documents)
+
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know of the ledger."""
+        return self.replies.notices if self.replies is not None else ()
 
     def close(self) -> None:
         """Close all of it; calling it twice is harmless."""
         with ExitStack() as closing:
-            if self.ledger is not None:
-                closing.callback(self.ledger.close)
+            if self.replies is not None:
+                closing.callback(self.replies.close)
             closing.callback(self.models.close)
             for one in self.retired:
                 closing.callback(one.close)

@@ -110,6 +110,14 @@ class Extractor(Protocol):
         """How many calls of :meth:`extract` at once are of use; 1 for work of this processor."""
         ...
 
+    def halt(self) -> None:
+        """End all waiting between calls, with JobStopped, and begin no call until :meth:`resume`."""
+        ...
+
+    def resume(self) -> None:
+        """Let calls begin again."""
+        ...
+
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         """What extracting these chunks would cost, without calling anything; ``cached`` are those already paid."""
         ...

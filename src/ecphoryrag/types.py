@@ -302,6 +302,8 @@ class AddReport:
     seconds: float = 0.0
     interrupted: bool = False
     """True if stopped by Ctrl-C; what is listed as added or updated is committed."""
+    notices: tuple[str, ...] = ()
+    """What the user should know, such as a ledger that cannot be written."""
     stopped: str | None = None
     """Why the work ended before its end: the budget was spent, or the model failed too often. The rest is not counted
     in any group; adding it again goes on from there."""
@@ -391,6 +393,8 @@ class StoreStatus:
     """Their chunks without an extraction."""
     spending: tuple[Spending, ...] = ()
     """All that language models and servers were paid for this store, by purpose and model."""
+    notices: tuple[str, ...] = ()
+    """What the user should know, such as a ledger that cannot be written."""
     reembedding: str | None = None
     """How far a move to another encoder has come, if one is under way."""
 

@@ -52,6 +52,12 @@ class PaidExtractor:
             lines = [line.split() for line in file.read_text(encoding="utf-8").splitlines()]
             self._kept = {key for event, key in lines if event == "kept"}
 
+    def halt(self) -> None:
+        """There is nothing to wait for."""
+
+    def resume(self) -> None:
+        """There was nothing to halt."""
+
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         """100 tokens in and 20 out for each chunk whose reply is not kept."""
         missing = sum(_key(document, chunk) not in self._kept for chunk in chunks)

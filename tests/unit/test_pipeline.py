@@ -77,6 +77,12 @@ class FailingExtractor:
     def parallel(self) -> int:
         return 1
 
+    def halt(self) -> None:
+        """There is nothing to wait for."""
+
+    def resume(self) -> None:
+        """There was nothing to halt."""
+
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         return self._names.estimate(document, chunks)
 

@@ -38,6 +38,8 @@ def show_report(screen: Screen, report: AddReport) -> None:
     for document, ordinals in empty.items():
         word = "chunk" if len(ordinals) == 1 else "chunks"
         screen.line(f"no names found: {one_line(document)}, {word} {_ranges(ordinals)}", FAINT)
+    for notice in report.notices:
+        screen.line(f"Note: {one_line(notice)}", WRONG)
     if report.dropped:
         screen.line(f"{report.dropped} names dropped that do not stand in the text", FAINT)
     show_failures(screen, "incomplete", report.incomplete)
@@ -178,6 +180,8 @@ def show_status(screen: Screen, status: StoreStatus) -> None:
         screen.line(f"{name}: {one_line(str(value))}")
     if status.reembedding:
         screen.line(f"moving to another encoder: {one_line(status.reembedding)}")
+    for notice in status.notices:
+        screen.line(f"note: {one_line(notice)}", WRONG)
     show_spending(screen, status.spending)
     show_failures(screen, "incomplete", status.incomplete)
 

@@ -101,6 +101,7 @@ class _Run:
             raise
         finally:
             running.close()
+            self.extractor.resume()
         self.tally.settle()
         encoder = self.encoder.identity.name if self.encoder else None
         spent: tuple[Spent, ...] = (("index", self.extractor.model, running.spent), ("embed", encoder, self.encoding))
@@ -114,6 +115,7 @@ class _Run:
                 self._finish(running.finished)
         except KeyboardInterrupt:
             self.tally.interrupted = True
+            self.extractor.halt()
             patience = INTERRUPTED_SECONDS
         except JobStopped as error:
             self.tally.stopped = str(error)

@@ -15,6 +15,7 @@ from ecphoryrag.calls.budget import Budget
 from ecphoryrag.calls.quoting import one_line, plain
 from ecphoryrag.calls.reading import Unusable
 from ecphoryrag.errors import JobStopped, ModelError, ModelNotAvailable, Rejected
+from ecphoryrag.models.guard import GuardedGenerator
 from ecphoryrag.models.llm_prompts import IMPORTANCE, OTHER, extraction_prompt, extraction_schema
 from ecphoryrag.models.outline import (
     DESCRIPTION_CHARACTERS,
@@ -130,6 +131,16 @@ class LLMExtractor:
         """
         outline, manner = Outline(document.headings), manner_of(document.text)
         return [self._extract(document, chunk, outline, manner) for chunk in chunks]
+
+    def halt(self) -> None:
+        """Stop the guard of the generator, if it has one; a model in this process waits for nothing."""
+        if isinstance(self._generator, GuardedGenerator):
+            self._generator.guard.stop()
+
+    def resume(self) -> None:
+        """Let the guard's calls begin again."""
+        if isinstance(self._generator, GuardedGenerator):
+            self._generator.guard.resume()
 
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         """What extracting these chunks would cost; ``estimated`` unless the generator counts prompts exactly.

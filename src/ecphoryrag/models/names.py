@@ -66,6 +66,12 @@ class NamesExtractor:
         """1: it is work of this processor."""
         return 1
 
+    def halt(self) -> None:
+        """There is nothing to wait for."""
+
+    def resume(self) -> None:
+        """There was nothing to halt."""
+
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         """Nothing: no model is called."""
         del document, chunks

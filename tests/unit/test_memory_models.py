@@ -1,0 +1,72 @@
+"""Memory and what it has beside the store: the ledger is forgotten with the documents, and halted work starts anew."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ecphoryrag import Memory
+from ecphoryrag.errors import DocumentNotFound
+from ecphoryrag.store.ledger import open_ledger
+from tests.support.llama_server import CHAT, llama_server
+from tests.support.loopback import Asked, Fault
+from tests.support.scripted_extraction import by_chunk, documents, extracted, settings
+
+
+def test_what_is_forgotten_is_forgotten_in_the_ledger_too_even_if_it_is_switched_off(tmp_path: Path) -> None:
+    path = tmp_path / "s.ecphory"
+    with llama_server(extracted) as server:
+        given = settings(server.url)
+        with Memory.open(path, settings=given) as memory:
+            memory.add(documents(3))
+            with pytest.raises(DocumentNotFound):
+                memory.forget("log-000", "nothing")
+            memory.add(documents(3))
+            assert set(by_chunk(server.asked).values()) == {1}, "a refused forgetting has forgotten nothing"
+            memory.forget("log-000")
+        unkept = given.model_copy(update={"models": given.models.model_copy(update={"ledger": False})})
+        with Memory.open(path, settings=unkept) as memory:
+            memory.forget("log-001")
+        with closing(open_ledger(path)) as kept:
+            assert len(kept.history("index", "openai/" + server.model)) == 1
+        with Memory.open(path, settings=given) as memory:
+            memory.add(documents(3))
+        assert sorted(by_chunk(server.asked).values()) == [1, 2, 2]
+
+
+def test_ctrl_c_ends_the_pauses_between_tries_and_the_next_adding_works(tmp_path: Path) -> None:
+    broken = threading.Event()
+    broken.set()
+
+    def fault(asked: Asked) -> Fault | None:
+        return Fault(status=503) if broken.is_set() and asked.path == CHAT else None
+
+    with llama_server(extracted, fault=fault) as server:
+        given = settings(server.url, tries=20, longest_wait=60.0)
+        with Memory.open(tmp_path / "s.ecphory", settings=given) as memory:
+            threading.Timer(1.5, _thread.interrupt_main).start()
+            began = time.monotonic()
+            report = memory.add(documents(4))
+            assert report.interrupted
+            assert report.added == ()
+            assert time.monotonic() - began < 8
+            calls = len(server.asked)
+            time.sleep(1)
+            assert len(server.asked) == calls, "nothing is called any more"
+            broken.clear()
+            assert len(memory.add(documents(4)).added) == 4
+
+
+def test_a_damaged_ledger_is_said_and_costs_no_job(tmp_path: Path) -> None:
+    path = tmp_path / "s.ecphory"
+    (tmp_path / "s.ecphory-ledger").write_bytes(b"this is no ledger at all" * 100)
+    with llama_server(extracted) as server, Memory.open(path, settings=settings(server.url)) as memory:
+        report = memory.add(documents(1))
+        assert len(report.added) == 1
+        assert any("ledger" in notice for notice in report.notices)
+        assert memory.status().notices == report.notices
