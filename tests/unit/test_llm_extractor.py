@@ -230,7 +230,7 @@ def test_the_vocabulary_is_that_of_the_settings() -> None:
     assert entities["maxItems"] == 3
     assert entities["items"]["prefixItems"][1]["enum"] == ["gene", "disease", "other"]
     assert len(entities["items"]["prefixItems"]) == 3
-    rules, _, example, _ = (message.content for message in generator.asked[0])
+    rules, _, example, *_ = (message.content for message in generator.asked[0])
     assert "gene, disease, other" in rules
     assert "description" not in rules
     assert {row[1] for row in json.loads(example)["entities"]} == {"other"}

@@ -1,15 +1,16 @@
-"""What a language model is asked: instructions and a worked example, which never change, then text as data.
+"""What a language model is asked: instructions and worked examples, which never change, then text as data.
 
 What is constant stands first, so that a server which caches prompts reads it once. Text from documents cannot pose as
 anything else: each of its lines begins with ``> ``, and the block is closed by a mark derived from all of the prompt's
 text, which the author of a document does not know. Everything is written for models of one or two billion parameters:
-short rules, one example, the form of the reply held by the schema.
+short rules, short examples, the form of the reply held by the schema.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ecphoryrag.calls.quoting import one_line, quoted, unforgeable
 from ecphoryrag.ports import JsonSchema
@@ -24,20 +25,42 @@ CHARACTERS_A_WORD = 8
 """Of a description: its words, spaces included, are seldom longer on average."""
 IMPORTANCE = (1, 2, 3, 4, 5)
 
-_EXAMPLE_TITLE = "Quillam Lantern Works"
-_EXAMPLE_TEXT = (
-    "The Quillam Lantern Works is a workshop founded in 1788 by the glassblower Odda Brennvik of Tarsholm. "
-    "Its Night Heron lamp hangs in the Museum of Small Lights."
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked example: title, text, and (name, type, importance, description) of each entity."""
+
+    title: str
+    text: str
+    rows: tuple[tuple[str, str, int, str], ...]
+
+
+EXAMPLES = (
+    Example(
+        "Quillam Lantern Works",
+        "The Quillam Lantern Works is a workshop founded in 1788 by the glassblower Odda Brennvik of Tarsholm. "
+        "Its Night Heron lamp hangs in the Museum of Small Lights.",
+        (
+            ("Quillam Lantern Works", "organization", 5, "workshop founded by Odda Brennvik"),
+            ("1788", "date", 2, "founding year"),
+            ("Odda Brennvik", "person", 4, "glassblower, founder of the works"),
+            ("Tarsholm", "place", 2, "home of Odda Brennvik"),
+            ("Night Heron", "product", 3, "lamp made by the works"),
+            ("Museum of Small Lights", "organization", 2, "shows the Night Heron lamp"),
+        ),
+    ),
+    Example(
+        "",
+        "Lisbeth Quorn malte 1911 den Nebelhof.",
+        (
+            ("Lisbeth Quorn", "person", 5, "Malerin des Nebelhofs"),
+            ("1911", "date", 2, "Jahr des Bildes"),
+            ("Nebelhof", "work", 4, "Bild von Lisbeth Quorn"),
+        ),
+    ),
 )
-_EXAMPLE: tuple[tuple[str, str, int, str], ...] = (
-    ("Quillam Lantern Works", "organization", 5, "workshop founded by Odda Brennvik"),
-    ("1788", "date", 2, "founding year"),
-    ("Odda Brennvik", "person", 4, "glassblower, founder of the works"),
-    ("Tarsholm", "place", 2, "home of Odda Brennvik"),
-    ("Night Heron", "product", 3, "lamp made by the works"),
-    ("Museum of Small Lights", "organization", 2, "shows the Night Heron lamp"),
-)
-"""Invented, so that what a model copies from it is never found in a text, and is dropped."""
+"""Invented, so that what a model copies from them is in no text, and is dropped. The second is there for its language:
+after an English example alone a small model describes what German and Chinese texts name in English."""
 MOST_CUES = 8
 CUES_TOKENS = 160
 LABEL_CHARACTERS = 60
@@ -73,14 +96,14 @@ def extraction_prompt(title: str, chunk: Chunk, settings: ExtractionSettings) ->
     """The messages that ask for the entities of one chunk."""
     types = _types(settings)
     described = settings.description_words > 0
-    entries = [[name, kind if kind in types else OTHER, worth, what] for name, kind, worth, what in _EXAMPLE]
-    reply = {"entities": entries if described else [entry[:3] for entry in entries]}
-    return (
-        Message("system", _extraction_rules(types, settings)),
-        Message("user", _passage(_EXAMPLE_TITLE, _EXAMPLE_TEXT)),
-        Message("assistant", json.dumps(reply, ensure_ascii=False)),
-        Message("user", _passage(" > ".join(_heads(title, chunk)), chunk.text)),
-    )
+    messages = [Message("system", _extraction_rules(types, settings))]
+    for example in EXAMPLES:
+        rows = [[name, kind if kind in types else OTHER, worth, what] for name, kind, worth, what in example.rows]
+        reply = {"entities": rows if described else [row[:3] for row in rows]}
+        messages.append(Message("user", _passage(example.title, example.text)))
+        messages.append(Message("assistant", json.dumps(reply, ensure_ascii=False)))
+    messages.append(Message("user", _passage(" > ".join(_heads(title, chunk)), chunk.text)))
+    return tuple(messages)
 
 
 def extraction_schema(settings: ExtractionSettings) -> JsonSchema:
