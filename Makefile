@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 DEMO := .demo
 DATA ?= ../shared/data
 
-.PHONY: help demo test check bench-recall bench-ask wheel clean
+.PHONY: help demo test check bench-recall bench-ask soak wheel clean
 
 help:
 	@echo "make demo          install, index the sample documents, answer four questions with their sources"
@@ -14,6 +14,7 @@ help:
 	@echo "make check         formatter, linter, types, import floors"
 	@echo "make bench-recall  recall on the development sets in DATA=$(DATA), against the floors"
 	@echo "make bench-ask     answers of the local model on the development sets (hours on two cores)"
+	@echo "make soak          the long ordeals of indexing with the real model: faults, kills, cost (hours on two cores)"
 	@echo "make wheel         build the wheel and try it in a fresh environment"
 	@echo "make clean         remove what the other targets made"
 
@@ -50,9 +51,13 @@ bench-ask: $(VENV)/.dev-installed
 	$(PY) -m ecphoryrag model fetch
 	$(PY) benchmarks/ask_dev.py --data $(DATA)
 
+soak: $(VENV)/.dev-installed
+	$(PY) -m ecphoryrag model fetch
+	$(PY) -m benchmarks.soak --data $(DATA)
+
 wheel: $(VENV)/.dev-installed
 	$(PY) -m build --outdir dist .
 	$(PY) benchmarks/try_wheel.py dist
 
 clean:
-	rm -rf $(VENV) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(DEMO) .soak dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
