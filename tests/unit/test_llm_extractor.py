@@ -229,7 +229,8 @@ def test_the_vocabulary_is_that_of_the_settings() -> None:
     entities = schema["properties"]["entities"]
     assert entities["maxItems"] == 3
     assert entities["items"]["prefixItems"][1]["enum"] == ["gene", "disease", "other"]
-    assert len(entities["items"]["prefixItems"]) == 3
+    assert len(entities["items"]["prefixItems"]) == entities["items"]["maxItems"] == 3
+    assert "items" not in entities["items"]
     rules, _, example, *_ = (message.content for message in generator.asked[0])
     assert "gene, disease, other" in rules
     assert "description" not in rules

@@ -110,7 +110,8 @@ def extraction_schema(settings: ExtractionSettings) -> JsonSchema:
     """JSON schema of the reply: ``{"entities": [[name, type, importance, description], ...]}``.
 
     Rows without keys, a third shorter than records: output tokens are the cost. Their number and the length of each
-    text are bounded, so that a small model which repeats itself comes to an end.
+    text are bounded, so that a small model which repeats itself comes to an end. There is no ``items`` beside
+    ``prefixItems``: llama.cpp's own grammars, and Ollama with them, would read that alone.
     """
     kinds: list[JsonValue] = list(_types(settings))
     row: list[JsonValue] = [
@@ -123,7 +124,6 @@ def extraction_schema(settings: ExtractionSettings) -> JsonSchema:
     entry: JsonValue = {
         "type": "array",
         "prefixItems": row,
-        "items": False,
         "minItems": len(row),
         "maxItems": len(row),
     }
