@@ -175,6 +175,7 @@ def test_strict_is_asked_for_where_the_schema_allows_it() -> None:
     assert not may_be_strict({**SCHEMA, "required": []})
     assert not may_be_strict({**SCHEMA, "additionalProperties": True})
     assert not may_be_strict({"type": "array", "items": {"type": "object"}})
+    assert not may_be_strict({"type": "array", "prefixItems": [{"type": "string"}]})
 
 
 def test_what_a_reasoning_model_does_not_take_is_left_out_and_remembered() -> None:

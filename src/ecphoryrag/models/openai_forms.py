@@ -139,8 +139,11 @@ def response_format(schema: JsonSchema, dialect: Dialect) -> dict[str, JsonValue
 
 
 def may_be_strict(schema: JsonValue | JsonSchema) -> bool:
-    """Whether a server's strict mode takes the schema: every object closed, and all that it has required."""
+    """Whether a server's strict mode takes the schema: every object closed, all that it has required, and no list whose
+    places have schemas of their own."""
     if isinstance(schema, Mapping):
+        if "prefixItems" in schema:
+            return False
         if "properties" in schema:
             names, required = schema["properties"], schema.get("required")
             closed = schema.get("additionalProperties") is False
