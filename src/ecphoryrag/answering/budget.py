@@ -84,7 +84,7 @@ class _Budget:
             slack += excess
         raise PromptTooLong(
             f"not even a part of the best piece of evidence fits the {self._limit} tokens there are for it: raise "
-            "answering.evidence_tokens and models.local.context"
+            "answering.evidence_tokens and the context (models.local.context, or that of its server)"
         )
 
     def _fit_links(self, pieces: Sequence[Piece]) -> tuple[str, ...]:
