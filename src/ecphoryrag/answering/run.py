@@ -86,7 +86,8 @@ def evidence_limit(question: str, generator: Generator, settings: AnsweringSetti
     if room <= 0:
         raise PromptTooLong(
             f"instructions, question and reply take {fixed} tokens, and the model's context is "
-            f"{generator.context_size}: raise it (models.local.context, or that of its server), or lower answering.answer_tokens"
+            f"{generator.context_size}: raise it (models.local.context, or that of its server), or lower "
+            "answering.answer_tokens"
         )
     return min(settings.evidence_tokens, room)
 
