@@ -96,7 +96,7 @@ class Memory:
             if encoder is None:
                 encoder = parts.models.encoder(kept_encoder(Path(path)))
                 failing.callback(encoder.close)
-            chosen = extractor or parts.models.extractor()
+            chosen = extractor or parts.models.extractor(generator)
             store = open_store(
                 Path(path),
                 encoder.identity,

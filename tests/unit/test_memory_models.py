@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import json
 import threading
 import time
 from contextlib import closing
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from ecphoryrag import Memory
-from ecphoryrag.errors import DocumentNotFound
+from ecphoryrag.errors import DocumentNotFound, SettingsError
+from ecphoryrag.models.fakes import ScriptedGenerator
+from ecphoryrag.settings import Settings
 from ecphoryrag.store.ledger import open_ledger
 from tests.support.llama_server import CHAT, llama_server
 from tests.support.loopback import Asked, Fault
@@ -70,3 +73,14 @@ def test_a_damaged_ledger_is_said_and_costs_no_job(tmp_path: Path) -> None:
         assert len(report.added) == 1
         assert any("ledger" in notice for notice in report.notices)
         assert memory.status().notices == report.notices
+
+
+def test_a_given_generator_extracts_too(tmp_path: Path) -> None:
+    said = json.dumps({"entities": [["Ilka Varnholt", "person", 5, "a sailor"]]})
+    given = Settings(encoder="none", generator="none", extractor="llm")
+    with Memory.open(tmp_path / "s", settings=given, generator=ScriptedGenerator(lambda _: said)) as memory:
+        report = memory.add([{"id": "a", "text": "Ilka Varnholt sailed past Corrabel."}])
+        assert [one.usage.calls for one in report.spending] == [1]
+        assert memory.entity("Ilka Varnholt") is not None
+    with pytest.raises(SettingsError, match="generator is `none`"):
+        Memory.open(tmp_path / "s", settings=given)

@@ -156,10 +156,12 @@ class Models:
                 self._generators[name] = make_generator(self._settings, name)
             return self._generators[name]
 
-    def extractor(self) -> Extractor:
-        """See :func:`make_extractor`."""
-        needs = split_name(self._settings.extractor)[0] != "names"
-        generator = self.generator(extracting_generator(self._settings)) if needs else None
+    def extractor(self, given: Generator | None = None) -> Extractor:
+        """See :func:`make_extractor`; ``given`` answers in place of the configured generator, and so extracts too."""
+        kind, own = split_name(self._settings.extractor)
+        generator = None
+        if kind != "names":
+            generator = given if given is not None and not own else self.generator(extracting_generator(self._settings))
         return make_extractor(self._settings, generator, ledger=self._ledger, budget=self.budget)
 
     def cue_finder(self, generator: Generator) -> CueFinder:
