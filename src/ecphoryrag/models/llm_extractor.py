@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ecphoryrag.calls.asking import Asked, Request, ask, request_key
 from ecphoryrag.calls.budget import Budget
 from ecphoryrag.calls.quoting import one_line, plain
 from ecphoryrag.calls.reading import Unusable
 from ecphoryrag.errors import JobStopped, ModelError, ModelNotAvailable, Rejected
-from ecphoryrag.models.guard import GuardedGenerator
 from ecphoryrag.models.llm_prompts import IMPORTANCE, OTHER, extraction_prompt, extraction_schema
 from ecphoryrag.models.outline import (
     DESCRIPTION_CHARACTERS,
@@ -80,6 +80,18 @@ class Placed:
     """Entities in the reply, those that stand nowhere included."""
 
 
+class Halting(Protocol):
+    """What calls wait in, and can be ended: the guard of a server's model."""
+
+    def stop(self) -> None:
+        """End all waiting, and let no call begin."""
+        ...
+
+    def resume(self) -> None:
+        """Let calls begin again."""
+        ...
+
+
 class LLMExtractor:
     """Entities by a language model (port ``Extractor``); each reply is kept in the ledger, and never paid for twice."""
 
@@ -90,12 +102,14 @@ class LLMExtractor:
         ledger: Ledger | None = None,
         budget: Budget | None = None,
         parallel: int = 1,
+        guard: Halting | None = None,
     ) -> None:
         self._generator = generator
         self._settings = settings
         self._ledger = ledger
         self._budget = budget
         self._parallel = parallel
+        self._guard = guard
 
     @property
     def identity(self) -> str:
@@ -134,13 +148,13 @@ class LLMExtractor:
 
     def halt(self) -> None:
         """Stop the guard of the generator, if it has one; a model in this process waits for nothing."""
-        if isinstance(self._generator, GuardedGenerator):
-            self._generator.guard.stop()
+        if self._guard is not None:
+            self._guard.stop()
 
     def resume(self) -> None:
         """Let the guard's calls begin again."""
-        if isinstance(self._generator, GuardedGenerator):
-            self._generator.guard.resume()
+        if self._guard is not None:
+            self._guard.resume()
 
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         """What extracting these chunks would cost; ``estimated`` unless the generator counts prompts exactly.

@@ -120,8 +120,13 @@ def make_extractor(
     from ecphoryrag.models.llm_extractor import LLMExtractor
 
     backend, _ = split_name(extracting_generator(settings))
-    parallel = 1 if backend == "local" else _server(settings, backend).concurrency
-    return LLMExtractor(generator, settings.indexing.llm, ledger, budget, parallel)
+    if backend in {"local", "none"}:
+        return LLMExtractor(generator, settings.indexing.llm, ledger, budget)
+    from ecphoryrag.models.guard import GuardedGenerator
+
+    guard = generator.guard if isinstance(generator, GuardedGenerator) else None
+    parallel = _server(settings, backend).concurrency
+    return LLMExtractor(generator, settings.indexing.llm, ledger, budget, parallel, guard)
 
 
 def extracting_generator(settings: Settings) -> str:
