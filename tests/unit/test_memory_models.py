@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import sys
 import threading
 import time
 from contextlib import closing
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ecphoryrag import Memory
-from ecphoryrag.errors import DocumentNotFound, SettingsError
+from ecphoryrag.errors import DocumentNotFound, ModelNotAvailable, SettingsError
 from ecphoryrag.models.fakes import ScriptedGenerator
 from ecphoryrag.settings import Settings
 from ecphoryrag.store.ledger import open_ledger
@@ -84,3 +85,17 @@ def test_a_given_generator_extracts_too(tmp_path: Path) -> None:
         assert memory.entity("Ilka Varnholt") is not None
     with pytest.raises(SettingsError, match="generator is `none`"):
         Memory.open(tmp_path / "s", settings=given)
+
+
+@pytest.mark.parametrize(
+    "given", [{"generator": "openai/x"}, {"generator": "ollama/x"}, {"encoder": "openai/x"}, {"encoder": "ollama/x"}]
+)
+def test_a_missing_package_is_named_with_what_installs_it(
+    given: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "tenacity", None)
+    monkeypatch.delitem(sys.modules, "ecphoryrag.models.guard", raising=False)
+    backend = next(iter(given.values())).partition("/")[0]
+    settings = Settings.model_validate({"encoder": "none", "extractor": "llm", "generator": "none"} | given)
+    with pytest.raises(ModelNotAvailable, match=rf"tenacity: run `pip install 'ecphoryrag\[{backend}\]'`"):
+        Memory.open(tmp_path / "s", settings=settings)

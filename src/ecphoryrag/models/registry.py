@@ -6,12 +6,16 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ecphoryrag.calls.budget import Budget
-from ecphoryrag.errors import SettingsError
+from ecphoryrag.errors import ModelNotAvailable, SettingsError
 from ecphoryrag.ports import CueFinder, Encoder, Extractor, Generator, Ledger, RelationLabeller
 from ecphoryrag.settings import ServerSettings, Settings, split_name
 from ecphoryrag.types import EncoderIdentity
+
+if TYPE_CHECKING:
+    from ecphoryrag.models.guard import Guard
 
 
 def make_encoder(
@@ -55,18 +59,17 @@ def _served_encoder(
 
         return LocalEncoder(Path(model) if model else None, models.local, prefixes, known)
     from ecphoryrag.models.embedder import Means
-    from ecphoryrag.models.guard import Guard
 
     if backend == "ollama":
         from ecphoryrag.models.ollama_encoder import OllamaEncoder
 
-        means = Means.of(models.ollama, ledger, budget, Guard(models.ollama))
+        means = Means.of(models.ollama, ledger, budget, _guard(settings, backend))
         return OllamaEncoder(model, models.ollama, prefixes, known, means)
     from ecphoryrag.models.openai_encoder import OpenAIEncoder
 
     there = models.openai.embedding_base_url
     openai = models.openai.model_copy(update={"base_url": there}) if there else models.openai
-    return OpenAIEncoder(model, openai, prefixes, known, Means.of(openai, ledger, budget, Guard(openai)))
+    return OpenAIEncoder(model, openai, prefixes, known, Means.of(openai, ledger, budget, _guard(settings, backend)))
 
 
 def make_generator(settings: Settings, name: str | None = None) -> Generator | None:
@@ -82,7 +85,8 @@ def make_generator(settings: Settings, name: str | None = None) -> Generator | N
 
         local = settings.models.local
         return LocalGenerator(local.model_copy(update={"path": Path(model)}) if model else local)
-    from ecphoryrag.models.guard import Guard, GuardedGenerator
+    guard = _guard(settings, backend)
+    from ecphoryrag.models.guard import GuardedGenerator
 
     inner: Generator
     if backend == "ollama":
@@ -93,7 +97,18 @@ def make_generator(settings: Settings, name: str | None = None) -> Generator | N
         from ecphoryrag.models.openai import OpenAIGenerator
 
         inner = OpenAIGenerator(model, settings.models.openai)
-    return GuardedGenerator(inner, Guard(_server(settings, backend)))
+    return GuardedGenerator(inner, guard)
+
+
+def _guard(settings: Settings, backend: str) -> Guard:
+    """What stands between a job and this server. Raises ModelNotAvailable if the backend's packages are missing."""
+    try:
+        from ecphoryrag.models.guard import Guard
+    except ImportError as error:
+        raise ModelNotAvailable(
+            f"models on servers need the package {error.name}: run `pip install 'ecphoryrag[{backend}]'`"
+        ) from error
+    return Guard(_server(settings, backend))
 
 
 def make_extractor(
