@@ -312,7 +312,7 @@ def killing(soak: Soak) -> tuple[Figures, Verdicts]:
         def paid() -> set[Place]:
             return paid_places(store, settings, documents)
 
-        job = Job(store, settings, documents, proxy, paid, soak.seed, jitter=5.0 if soak.model != "script" else 0.06)
+        job = Job(store, settings, documents, proxy, paid, soak.seed, jitter=5.0 if soak.model != "script" else 0.04)
         done = kills(job, soak.kills, lambda line: print(f"  {line}", flush=True))
         with Memory.open(store, settings=settings) as memory:
             whole = held(memory)

@@ -12,7 +12,7 @@ from tests.support.scripted_extraction import documents, extracted, settings
 
 KILLS = 6
 AT_ONCE = 4
-DOCUMENTS = documents(20, 3)
+DOCUMENTS = documents(24, 3)
 
 
 def test_killed_runs_resume_at_the_missing_calls(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_killed_runs_resume_at_the_missing_calls(tmp_path: Path) -> None:
     with llama_server(extracted, latency=0.03) as server:
         undisturbed = adding(whole, settings(server.url, encoder="static"), DOCUMENTS, server)
         places = set(undisturbed.calls)
-        assert len(places) == 60
+        assert len(places) == 72
         configured = settings(server.url, encoder="static", concurrency=AT_ONCE)
         job = Job(store, configured, DOCUMENTS, server, lambda: paid_places(store, configured, DOCUMENTS), seed=11)
         done = kills(job, KILLS)

@@ -117,7 +117,8 @@ def test_the_local_model_behind_a_server_extracts_and_is_held_to_the_schema(tmp_
     (record,) = json.loads((tmp_path / "soak.json").read_text(encoding="utf-8"))
     figures = record["figures"]
     assert (figures["valid"], figures["names in the text"], figures["empty chunks"]) == (1.0, 1.0, 0)
-    assert figures["entities"] >= 2
+    assert figures["calls"] >= 1
+    assert figures["entities"] >= 1
     assert figures["estimate, cold"]["input"] == 0.0
     assert figures["replies held to the schema by"] in {"grammar", "json_schema"}
 

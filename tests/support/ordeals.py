@@ -158,7 +158,7 @@ class Job:
     paid: Callable[[], Iterable[Place]]
     """The chunks whose reply the ledger holds."""
     seed: int = 0
-    jitter: float = 0.06
+    jitter: float = 0.04
     """Seconds within which a kill follows the call after which it was planned."""
 
 
@@ -175,7 +175,7 @@ def kills(job: Job, number: int, told: Callable[[str], None] = lambda _: None) -
     paid = frozenset(job.paid())
     for left in range(number, 0, -1):
         missing = len(texts.chunks) - len(paid)
-        after = drawn.randint(1, max(1, 2 * missing // (left + 1)))
+        after = drawn.randint(1, max(1, missing // (left + 1)))  # so that something is left for the later ones
         before = len(job.server.asked)
         worker = _start(job.store, files)
         _await_calls(worker, job.server, texts, before, after)
