@@ -17,7 +17,7 @@ from ecphoryrag.errors import DocumentNotFound, ModelNotAvailable, SettingsError
 from ecphoryrag.models.fakes import ScriptedGenerator
 from ecphoryrag.settings import Settings
 from ecphoryrag.store.ledger import open_ledger
-from tests.support.llama_server import CHAT, llama_server
+from tests.support.llama_server import CHAT, LlamaServer, llama_server
 from tests.support.loopback import Asked, Fault
 from tests.support.scripted_extraction import by_chunk, documents, extracted, settings
 
@@ -43,6 +43,13 @@ def test_what_is_forgotten_is_forgotten_in_the_ledger_too_even_if_it_is_switched
         assert sorted(by_chunk(server.asked).values()) == [1, 2, 2]
 
 
+def interrupt_after(server: LlamaServer, chats: int) -> None:
+    """Press Ctrl-C once so many chats were asked for."""
+    while server.count(CHAT) < chats:
+        time.sleep(0.01)
+    _thread.interrupt_main()
+
+
 def test_ctrl_c_ends_the_pauses_between_tries_and_the_next_adding_works(tmp_path: Path) -> None:
     broken = threading.Event()
     broken.set()
@@ -53,15 +60,14 @@ def test_ctrl_c_ends_the_pauses_between_tries_and_the_next_adding_works(tmp_path
     with llama_server(extracted, fault=fault) as server:
         given = settings(server.url, tries=20, longest_wait=60.0)
         with Memory.open(tmp_path / "s.ecphory", settings=given) as memory:
-            threading.Timer(1.5, _thread.interrupt_main).start()
-            began = time.monotonic()
+            threading.Thread(target=interrupt_after, args=(server, 8)).start()
             report = memory.add(documents(4))
             assert report.interrupted
             assert report.added == ()
-            assert time.monotonic() - began < 8
-            calls = len(server.asked)
-            time.sleep(1)
-            assert len(server.asked) == calls, "nothing is called any more"
+            time.sleep(0.5)  # for what was under way
+            calls = server.count(CHAT)
+            time.sleep(1.5)  # the pauses between tries have grown to seconds by now, and would end in more
+            assert server.count(CHAT) == calls, "nothing is called any more"
             broken.clear()
             assert len(memory.add(documents(4)).added) == 4
 
