@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
@@ -17,19 +17,23 @@ from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import Models
 from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Ledger, Store, Where
 from ecphoryrag.settings import Settings, load_settings, with_encoder
-from ecphoryrag.store import kept_encoder, open_store
+from ecphoryrag.store import backup_store, export_store, kept_encoder, open_store, repair_store, verify_store
 from ecphoryrag.store.ledger import SqliteLedger, open_ledger
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.types import (
     AddReport,
     Answer,
+    BackupReport,
     Document,
     DocumentSummary,
     Entity,
     Estimate,
+    ExportReport,
     Recall,
     ReembedReport,
+    RepairReport,
     StoreStatus,
+    VerifyReport,
 )
 
 Item: TypeAlias = Document | Mapping[str, object] | str
@@ -186,7 +190,7 @@ class Memory:
             if isinstance(encoder, str):
                 settings = with_encoder(settings, encoder)
                 encoder = Models(settings, self._parts.ledger).encoder(None)
-            path = Path(self._store.status().path)
+            path = self._store.path
             report = indexing.reembed(self._store, encoder, settings.indexing, progress)
             if not report.switched:
                 encoder.close()
@@ -262,6 +266,50 @@ class Memory:
             spending=ledger.spending() if ledger is not None else (),
             notices=self._parts.notices(),
         )
+
+    def verify(self, *, deep: bool = False) -> VerifyReport:
+        """Check the store, and with ``deep`` every row of it and all that lies beside it; nothing is changed."""
+        return verify_store(self._store.path, deep=deep)
+
+    def repair(self) -> RepairReport:
+        """Mend what can be made again from the texts in the store, and list what cannot; no document is removed.
+
+        What needs no model is one transaction. Documents whose chunks or vectors could not be used are then indexed
+        again from their texts, each in a transaction of its own. Raises StoreDamaged, with nothing changed, if the
+        file's own structure is damaged.
+        """
+        with self._writing:
+            report = repair_store(self._store.path)
+            pending = [self._store.get(id_) for id_ in report.pending]
+        if not pending:
+            return report
+        made = self._index(pending, None, None)
+        done = set(made.updated)
+        left = tuple(id_ for id_ in report.pending if id_ not in done)
+        return replace(report, pending=left, indexed=made.updated, seconds=report.seconds + made.seconds)
+
+    def backup(self, target: str | Path) -> BackupReport:
+        """Copy the store, as it is at one moment, to a file that is not there yet; others may write meanwhile."""
+        return backup_store(self._store.path, Path(target))
+
+    def export(self, output: IO[str], *, vectors: bool = False) -> ExportReport:
+        """Write all that the store holds as lines of JSON, equal for equal stores; see ``docs/cli.md``."""
+        return export_store(self._store.path, output, vectors=vectors)
+
+    def import_file(self, path: str | Path, *, progress: ProgressCallback | None = None) -> AddReport:
+        """Take in the documents of an export, each in one transaction, with all that was derived from them.
+
+        Vectors are taken as they are if the export has them and they come from this store's encoder; otherwise the
+        passages are encoded. A line that cannot be taken is a line in ``report.failed``, with its number.
+        """
+        with self._writing:
+            try:
+                with Path(path).open("rb") as lines:
+                    return indexing.import_lines(
+                        lines, str(path), self._store, self._encoder, self._settings.indexing, progress
+                    )
+            except OSError as error:
+                raise InputError(f"{path} cannot be read ({error.strerror}); name another file.") from error
 
     def _index(self, items: Iterable[Loaded], progress: ProgressCallback | None, max_tokens: int | None) -> AddReport:
         with self._writing, self._parts.models.budget.limited_to(max_tokens):

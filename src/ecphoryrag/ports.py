@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -250,6 +251,22 @@ class IndexedDocument:
     """(len(chunks), d)."""
 
 
+EXPORT_VERSION = 1
+"""Of the lines that a store is exported as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A document as an export holds it."""
+
+    indexed: IndexedDocument
+    """Its vectors are (chunks, 0) if the export has none."""
+    extractor: str
+    """The identity of the extractor of all chunks but those that another completed."""
+    completed: Mapping[int, str]
+    """By ordinal the extractors of chunks that had failed before."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
     """A chunk as a view returns it."""
@@ -340,12 +357,21 @@ class Store(Protocol):
     """The truth: documents and what was derived from them."""
 
     @property
+    def path(self) -> Path:
+        """Where it is."""
+        ...
+
+    @property
     def encoder(self) -> EncoderIdentity:
         """Whose vectors it holds."""
         ...
 
     def commit(self, document: IndexedDocument) -> Literal["added", "updated"]:
         """Add the document, or replace the one with its id, in one transaction."""
+        ...
+
+    def restore(self, document: Exported) -> Literal["added", "updated"]:
+        """As :meth:`commit`, with the extractors that an export names in place of the present one."""
         ...
 
     def complete(self, id: str, content_hash: str, extractions: Mapping[int, Extraction]) -> None:

@@ -399,6 +399,87 @@ class StoreStatus:
     """How far a move to another encoder has come, if one is under way."""
 
 
+Severity: TypeAlias = Literal["lost", "mendable", "note"]
+"""How bad a flaw of a store is: something cannot be had back from the file; `repair` mends it; nothing is wrong, but it
+is as well to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that is wrong with a store."""
+
+    kind: str
+    """The check that found it, such as ``integrity``, ``vector`` or ``fts``."""
+    where: str
+    """The document and chunk, the table or the file."""
+    severity: Severity
+    what: str
+    remedy: str
+    """What to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """The outcome of checking a store; nothing was changed."""
+
+    path: str
+    deep: bool
+    """Whether every row was looked at."""
+    documents: int
+    chunks: int
+    entities: int
+    mentions: int
+    flaws: tuple[Flaw, ...] = ()
+    """The first hundred of each kind."""
+    unlisted: int = 0
+    """How many there are beyond those."""
+    seconds: float = 0.0
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong; notes may be there."""
+        return not any(flaw.severity != "note" for flaw in self.flaws)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """The outcome of repairing a store."""
+
+    path: str
+    mended: tuple[Flaw, ...] = ()
+    """What was wrong and is right now."""
+    remaining: tuple[Flaw, ...] = ()
+    """What is still wrong, found by checking all of it again."""
+    pending: tuple[str, ...] = ()
+    """Documents whose chunks must still be made again from their text, for which an encoder is needed."""
+    indexed: tuple[str, ...] = ()
+    """Documents whose chunks were made again from their text."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """The outcome of exporting a store."""
+
+    documents: int
+    chunks: int
+    left_out: tuple[Failure, ...] = ()
+    """Documents that cannot be read, and why."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """The outcome of copying a store."""
+
+    path: str
+    """The copy."""
+    bytes: int
+    documents: int
+    chunks: int
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
     """A line of the list of documents."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ecphoryrag.indexing.estimate import History, estimate
+from ecphoryrag.indexing.importing import import_lines
 from ecphoryrag.indexing.items import LeftOut, Loaded, document_from, load_items
 from ecphoryrag.indexing.load import LoadedPaths, load_paths, load_stdin
 from ecphoryrag.indexing.passages import passage_head, passage_vectors
@@ -20,6 +21,7 @@ __all__ = [
     "Stage",
     "document_from",
     "estimate",
+    "import_lines",
     "index",
     "load_items",
     "load_paths",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ecphoryrag.ports import Store
-    from ecphoryrag.types import EncoderIdentity
+    from ecphoryrag.types import BackupReport, EncoderIdentity, ExportReport, RepairReport, VerifyReport
 
-__all__ = ["kept_encoder", "open_store"]
+__all__ = ["backup_store", "export_store", "kept_encoder", "open_store", "repair_store", "verify_store"]
 
 
 def kept_encoder(path: Path) -> EncoderIdentity | None:
@@ -53,6 +53,34 @@ def open_store(
     from ecphoryrag.store.sqlite import SqliteStore  # noqa: PLC0415 - SQLite and numpy load when a store is opened
 
     return SqliteStore(_real(Path(path)), encoder, extractor, create=create and not read_only, read_only=read_only)
+
+
+def verify_store(path: Path, *, deep: bool = False) -> VerifyReport:
+    """Check the store at this path, and with ``deep`` every row of it; see :mod:`ecphoryrag.store.verify`."""
+    from ecphoryrag.store.verify import verify_store as verify  # noqa: PLC0415 - as above
+
+    return verify(_real(Path(path)), deep=deep)
+
+
+def repair_store(path: Path) -> RepairReport:
+    """Mend what can be mended from the texts in the store; see :mod:`ecphoryrag.store.repair`."""
+    from ecphoryrag.store.repair import repair_store as repair  # noqa: PLC0415 - as above
+
+    return repair(_real(Path(path)))
+
+
+def backup_store(path: Path, target: Path) -> BackupReport:
+    """Copy the store while others use it; see :mod:`ecphoryrag.store.backup`."""
+    from ecphoryrag.store.backup import backup_store as backup  # noqa: PLC0415 - as above
+
+    return backup(_real(Path(path)), Path(target))
+
+
+def export_store(path: Path, output: IO[str], *, vectors: bool = False) -> ExportReport:
+    """Write the store as lines of JSON; see :mod:`ecphoryrag.store.export`."""
+    from ecphoryrag.store.export import export_store as export  # noqa: PLC0415 - as above
+
+    return export(_real(Path(path)), output, vectors=vectors)
 
 
 def _real(path: Path) -> Path:

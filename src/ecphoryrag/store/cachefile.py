@@ -81,6 +81,17 @@ def read_cache(path: Path, stamp: str) -> Arrays | None:
     return arrays if header.get("checksum") == _checksum(stamp, arrays) else None
 
 
+def kept_stamp(path: Path) -> str | None:
+    """The stamp of the file, if its checksum holds; None if it is damaged. Raises OSError if it cannot be read."""
+    data = path.read_bytes()
+    try:
+        size = int.from_bytes(data[:8], "little")
+        stamp = json.loads(data[8 : 8 + size])["__metadata__"]["stamp"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return stamp if isinstance(stamp, str) and read_cache(path, stamp) is not None else None
+
+
 def _checksum(stamp: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     digest = hashlib.blake2b(stamp.encode("utf-8"), digest_size=32)
     for name in sorted(arrays):

@@ -42,15 +42,15 @@ def open_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS)
 
     Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy and StoreError.
     """
-    _check_path(path, create=create)
+    check_path(path, create=create)
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     with translating(path):
         connection = _configured(apsw.Connection(str(path.absolute()), flags=flags), busy_seconds)
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("PRAGMA secure_delete = ON")
-        if _format(connection, path) < FORMAT:
+        if format_of(connection, path) < FORMAT:
             with transaction(connection, "IMMEDIATE"):
-                current = _format(connection, path)
+                current = format_of(connection, path)
                 for migration in MIGRATIONS[current:]:
                     migrate(connection, migration)
     return connection
@@ -63,7 +63,7 @@ def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS, any_format: b
     killed writer left half done is undone first, where the folder allows it.
     Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy, StoreReadOnly and StoreError.
     """
-    _check_path(path, create=False)
+    check_path(path, create=False)
     with translating(path):
         try:
             return _open_reader(path, busy_seconds, any_format=any_format)
@@ -82,7 +82,7 @@ def _open_reader(path: Path, busy_seconds: float, *, any_format: bool) -> apsw.C
         flags |= apsw.SQLITE_OPEN_URI
         name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
     connection = _configured(apsw.Connection(name, flags=flags), busy_seconds)
-    found = _format(connection, path)
+    found = format_of(connection, path)
     if found < FORMAT and not (any_format and found):
         raise StoreError(
             f"The store {path} is of format {found}, and this version reads format {FORMAT}: open it once for "
@@ -127,7 +127,7 @@ def _configured(connection: apsw.Connection, busy_seconds: float) -> apsw.Connec
     return connection
 
 
-def _check_path(path: Path, *, create: bool) -> None:
+def check_path(path: Path, *, create: bool) -> None:
     """Raise if there cannot be a store at this path, or none is there and none may be made."""
     try:
         os.fspath(path).encode("utf-8")
@@ -147,7 +147,7 @@ def _check_path(path: Path, *, create: bool) -> None:
         raise NotAStore(f"{path} is an empty file, not a store; remove it, or name another path.")
 
 
-def _format(connection: apsw.Connection, path: Path) -> int:
+def format_of(connection: apsw.Connection, path: Path) -> int:
     """The store's format; 0 for a file that is still empty."""
     application = connection.execute("PRAGMA application_id").get
     found: int = connection.execute("PRAGMA user_version").get

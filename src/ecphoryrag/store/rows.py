@@ -76,8 +76,11 @@ def _check_unicode(document: Document) -> None:
             ) from error
 
 
-def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int) -> None:
-    """Write the rows of a checked document; the caller holds the transaction."""
+def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int, completed: Mapping[int, int]) -> None:
+    """Write the rows of a checked document; the caller holds the transaction.
+
+    ``completed`` gives by ordinal the extractors of chunks that had failed with the document's own.
+    """
     document = indexed.document
     connection.execute(_INSERT_DOCUMENT, _document_row(document, extractor))
     row = connection.last_insert_rowid()
@@ -95,6 +98,8 @@ def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int
             "INSERT INTO search (rowid, title, body) VALUES (?, ?, ?)", (number, title, segment(chunk.text))
         )
         placed.append((number, chunk, extraction))
+        if chunk.ordinal in completed:
+            connection.execute("INSERT INTO completions VALUES (?, ?)", (number, completed[chunk.ordinal]))
     _insert_extractions(connection, placed, document.text)
 
 

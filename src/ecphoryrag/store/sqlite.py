@@ -14,7 +14,7 @@ from typing import Literal
 import apsw
 
 from ecphoryrag.errors import DocumentNotFound, StoreBusy, StoreError, StoreReadOnly
-from ecphoryrag.ports import IndexedDocument, View, Where
+from ecphoryrag.ports import Exported, IndexedDocument, View, Where
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import remove_cache
@@ -113,6 +113,11 @@ class SqliteStore:
             check_encoder(connection, self._path, self._encoder)
 
     @property
+    def path(self) -> Path:
+        """Where its file is."""
+        return self._path
+
+    @property
     def encoder(self) -> EncoderIdentity:
         """Whose vectors it holds."""
         return self._encoder
@@ -162,6 +167,15 @@ class SqliteStore:
 
         Raises InputError for text that is not Unicode, ValueError if the parts contradict each other.
         """
+        return self._put(document, None, {})
+
+    def restore(self, document: Exported) -> Literal["added", "updated"]:
+        """As :meth:`commit`, with the extractors that an export names in place of the present one."""
+        return self._put(document.indexed, document.extractor, document.completed)
+
+    def _put(
+        self, document: IndexedDocument, extractor: str | None, completed: Mapping[int, str]
+    ) -> Literal["added", "updated"]:
         check(document, self._encoder.dimension)
         with self._write() as connection:
             before = document_row(connection, document.document.id)
@@ -169,7 +183,8 @@ class SqliteStore:
                 delete(connection, before)
                 gone = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
                 _set(connection, "forgotten", max(gone, REPLACED))
-            insert(connection, document, self._extractor_row(connection))
+            others = {at: self._extractor_row(connection, identity) for at, identity in sorted(completed.items())}
+            insert(connection, document, self._extractor_row(connection, extractor), others)
         return "added" if before is None else "updated"
 
     def complete(self, id: str, content_hash: str, extractions: Mapping[int, Extraction]) -> None:
@@ -185,8 +200,9 @@ class SqliteStore:
                     "were extracted; add it again."
                 )
 
-    def _extractor_row(self, connection: apsw.Connection) -> int:
-        identity = self._extractor if isinstance(self._extractor, str) else self._extractor()
+    def _extractor_row(self, connection: apsw.Connection, identity: str | None = None) -> int:
+        if identity is None:
+            identity = self._extractor if isinstance(self._extractor, str) else self._extractor()
         connection.execute("INSERT INTO extractors (identity) VALUES (?) ON CONFLICT DO NOTHING", (identity,))
         row: int = sql.value(connection, "SELECT row FROM extractors WHERE identity = ?", (identity,))
         return row
