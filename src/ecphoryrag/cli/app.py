@@ -14,6 +14,7 @@ import typer
 
 from ecphoryrag.cli import options
 from ecphoryrag.cli.session import Session, parse_where
+from ecphoryrag.cli.store_app import add_store_commands
 
 DESCRIPTION = "Associative memory for documents: add them, ask, and see where the answer comes from."
 # Plain help and errors: they are whole in a pipe, and rich need not be imported for them.
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 model_app = typer.Typer(help="The local language model.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(model_app, name="model")
+add_store_commands(app)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape that typer calls

@@ -1,0 +1,109 @@
+"""The command lines on a store as a file: check it, mend it, copy it, write it out and read it in.
+
+As in :mod:`ecphoryrag.cli.app`, what a command needs is imported by that command alone.
+"""
+# ruff: noqa: PLC0415 - the imports for the reason above; a command has one parameter an option
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecphoryrag.cli import options
+from ecphoryrag.cli.session import Session
+
+
+def add_store_commands(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    for command in (verify, repair, backup, export):
+        app.command()(command)
+    app.command("import")(import_file)
+
+
+def verify(
+    context: typer.Context,
+    *,
+    deep: Annotated[bool, typer.Option("--deep", help="Look at every row of it, and at all that lies beside.")] = False,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Check the store and name what is wrong. Nothing is changed."""
+    session = Session.of(context, store, config, json)
+    with session.reporting():
+        from ecphoryrag.cli import work_store
+
+        raise typer.Exit(work_store.verify(session, deep=deep))
+
+
+def repair(
+    context: typer.Context,
+    *,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Mend what can be made again from the texts in the store, and list what cannot. No document is removed."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work_store
+
+        raise typer.Exit(work_store.repair(session))
+
+
+def backup(
+    context: typer.Context,
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The copy; it must not be there yet.")],
+    *,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Copy the store as it is at one moment. Others may read and write it meanwhile."""
+    session = Session.of(context, store, config, json)
+    with session.reporting():
+        from ecphoryrag.cli import work_store
+
+        raise typer.Exit(work_store.backup(session, target))
+
+
+def export(
+    context: typer.Context,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="FILE", help="Default: standard output.", show_default=False),
+    ] = None,
+    vectors: Annotated[bool, typer.Option("--vectors", help="With the vectors of the passages.")] = False,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Write all that the store holds as lines of JSON, equal to the byte for stores that hold the same."""
+    session = Session.of(context, store, config, json)
+    if session.json and output is None:
+        raise typer.BadParameter("--json prints the outcome, and needs -o FILE for the export itself")
+    with session.reporting():
+        from ecphoryrag.cli import work_store
+
+        raise typer.Exit(work_store.export(session, output, vectors=vectors))
+
+
+def import_file(
+    context: typer.Context,
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `ecphory export` wrote.")],
+    *,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Take in an export, each document in one transaction. The store is made if it is not there."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work_store
+
+        raise typer.Exit(work_store.import_file(session, source))

@@ -1,0 +1,131 @@
+"""What the commands on a store as a file do. All but `import` need no model, and so no Memory."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from ecphoryrag.cli.bars import adding
+from ecphoryrag.cli.codes import ExitCode
+from ecphoryrag.cli.jsonout import write_json
+from ecphoryrag.cli.render_models import FAINT, HEAD, WRONG, show_failures
+from ecphoryrag.cli.screen import PlainScreen, Screen, one_line, standard_output
+from ecphoryrag.cli.session import Session
+from ecphoryrag.cli.work_models import tell_report
+from ecphoryrag.errors import StoreError
+from ecphoryrag.store import backup_store, export_store, repair_store, verify_store
+from ecphoryrag.types import ExportReport, Flaw
+
+SQLITE = b"SQLite format 3\0"
+
+
+def verify(session: Session, *, deep: bool) -> ExitCode:
+    """Check the store."""
+    report = verify_store(session.settings().store, deep=deep)
+    if session.json:
+        write_json(report)
+    else:
+        screen = standard_output()
+        _show_flaws(screen, report.flaws)
+        if report.unlisted:
+            screen.line(f"and {report.unlisted} more", WRONG)
+        counts = f"{report.documents} documents, {report.chunks} chunks, {report.entities} entities"
+        looked = "every row" if deep else "the file and its tables; --deep looks at every row"
+        screen.line(f"{'sound' if report.sound else 'not sound'}: {counts}, {report.mentions} mentions", HEAD)
+        screen.line(f"checked {looked}, {report.seconds:.2f} s", FAINT)
+    sys.stdout.flush()
+    return ExitCode.OK if report.sound else ExitCode.ERROR
+
+
+def repair(session: Session) -> ExitCode:
+    """Mend the store; only documents that must be indexed again need an encoder."""
+    report = repair_store(session.settings().store)
+    if report.pending:
+        with session.writing(create=False) as memory:
+            again = memory.repair()
+        report = replace(report, pending=again.pending, indexed=again.indexed, seconds=report.seconds + again.seconds)
+    if session.json:
+        write_json(report)
+    else:
+        screen = standard_output()
+        for flaw in report.mended:
+            screen.line(f"mended: {one_line(flaw.where)}: {one_line(flaw.what)}")
+        for id_ in report.indexed:
+            screen.line(f"indexed again: document {one_line(id_)}")
+        for id_ in report.pending:
+            screen.line(f"not indexed again: document {one_line(id_)}; run `ecphory repair` again", WRONG)
+        _show_flaws(screen, report.remaining)
+        left = len(report.remaining) + len(report.pending)
+        screen.line(f"{len(report.mended)} mended, {left} not", HEAD)
+    sys.stdout.flush()
+    return ExitCode.ERROR if report.remaining or report.pending else ExitCode.OK
+
+
+def backup(session: Session, target: Path) -> ExitCode:
+    """Copy the store."""
+    report = backup_store(session.settings().store, target)
+    if session.json:
+        write_json(report)
+    else:
+        counts = f"{report.documents} documents, {report.chunks} chunks, {report.bytes} bytes"
+        standard_output().line(f"{report.path}: {counts}, {report.seconds:.2f} s")
+    sys.stdout.flush()
+    return ExitCode.OK
+
+
+def export(session: Session, output: Path | None, *, vectors: bool) -> ExitCode:
+    """Write the store out; what is to be told goes to standard error where the export takes standard output."""
+    path = session.settings().store
+    if output is None:
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        report = export_store(path, sys.stdout, vectors=vectors)
+    else:
+        report = _export_to(path, output, vectors=vectors)
+    if session.json:
+        write_json(report)
+    else:
+        screen = PlainScreen(sys.stderr) if output is None else standard_output()
+        show_failures(screen, "left out", report.left_out)
+        screen.line(f"{report.documents} documents, {report.chunks} chunks, {report.seconds:.2f} s", FAINT)
+    sys.stdout.flush()
+    return ExitCode.SOME_FAILED if report.left_out else ExitCode.OK
+
+
+def _export_to(path: Path, output: Path, *, vectors: bool) -> ExportReport:
+    """Write the file whole or not at all, and never in the place of a store."""
+    temporary = output.with_name(f"{output.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        if output.is_file():
+            with output.open("rb") as present:
+                if present.read(len(SQLITE)) == SQLITE:
+                    raise StoreError(f"{output} is a store, and an export does not write over one: name another file.")
+        with temporary.open("x", encoding="utf-8", newline="\n") as file:
+            report = export_store(path, file, vectors=vectors)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(output)
+    except OSError as error:
+        raise StoreError(f"The export {output} cannot be written ({error.strerror}); name another file.") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    return report
+
+
+def import_file(session: Session, source: Path) -> ExitCode:
+    """Take an export in."""
+    with session.writing(create=True) as memory, adding() as progress:
+        report = memory.import_file(source, progress=progress)
+    return tell_report(session, report)
+
+
+def _show_flaws(screen: Screen, flaws: Sequence[Flaw]) -> None:
+    for flaw in flaws:
+        style = FAINT if flaw.severity == "note" else WRONG
+        screen.line(f"{flaw.severity}: {one_line(flaw.where)}: {one_line(flaw.what)}; {one_line(flaw.remedy)}", style)
