@@ -104,7 +104,6 @@ def test_what_was_done_is_not_done_again(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.model
-@pytest.mark.xfail(strict=True, reason="llama.cpp's server refuses the extraction's schema: it has `items: false`")
 def test_the_local_model_behind_a_server_extracts_and_is_held_to_the_schema(tmp_path: Path) -> None:
     local_model()
     folder = tmp_path / "hotpotqa"
