@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,6 +114,8 @@ DAMAGES = [
     ("fts", "INSERT INTO search (rowid, title, body) VALUES (99, 'x', 'y')"),
     ("fts", "DELETE FROM search WHERE rowid = 2; INSERT INTO search (rowid, body) VALUES (2, 'other words')"),
     ("integrity", "DELETE FROM search_data WHERE id > 10"),
+    ("schema", "DROP TABLE aliases"),
+    ("schema", "DROP TABLE documents"),
     ("next", "INSERT INTO next_vectors VALUES (2, x'00')"),
 ]
 
@@ -160,6 +163,20 @@ def test_an_older_cache_is_a_note(path: Path) -> None:
     report = verify_store(path)
     assert report.sound
     assert [flaw.severity for flaw in report.flaws] == ["note"]
+
+
+def test_a_store_whose_writer_was_killed_is_checked_with_its_log(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "killed").mkdir()
+    killed = tmp_path / "killed" / path.name
+    with opened(path) as store:
+        store.commit(indexed_document("new", "Brand New came to Old Town."))
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")
+    before = files(killed)
+    report = verify_store(killed, deep=True)
+    assert (report.flaws, report.documents) == ((), len(sample()) + 4)
+    after = files(killed)
+    assert {name: after[name] for name in before} == before
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -94,7 +94,7 @@ def _mend(connection: apsw.Connection, path: Path) -> None:
         _set(connection, "state", secrets.token_hex(8))
         connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'generation'")
         said = [line for (line,) in sql.rows(connection, "PRAGMA main.integrity_check(1)")]
-    except (apsw.CorruptError, apsw.ConstraintError) as error:
+    except (apsw.CorruptError, apsw.ConstraintError, apsw.SQLError) as error:
         said = [str(error)]
     if said != ["ok"]:
         raise StoreDamaged(

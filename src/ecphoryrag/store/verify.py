@@ -16,14 +16,13 @@ from ecphoryrag.errors import NotAStore, StoreDamaged, StoreError, StoreTooNew
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp
 from ecphoryrag.store.connections import beside, check_path, format_of, transaction
-from ecphoryrag.store.faults import translating
+from ecphoryrag.store.faults import SYMPTOMS, translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
 from ecphoryrag.store.invariants import (
     INDEX_ROWS,
     PROPERTIES,
     TABLES_AT_ODDS,
     UNNAMED,
-    UNREADABLE,
     Fault,
     Read,
     examine_document,
@@ -71,7 +70,7 @@ def verify_store(path: Path, *, deep: bool = False) -> VerifyReport:
         except apsw.ReadOnlyError:
             what = "a process was killed while it wrote, and what it left half done is not undone yet"
             flaws.add("journal", str(path), "mendable", what, "open it once for writing, or run `ecphory repair`")
-        except (apsw.CorruptError, UnicodeDecodeError, StoreDamaged) as error:
+        except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError, StoreDamaged) as error:
             flaws.add("integrity", str(path), "lost", str(error), _RESTORE)
     _check_ledger(beside(path, LEDGER), flaws, deep=deep)
     return VerifyReport(str(path), deep, *counts, tuple(flaws.listed), flaws.unlisted, time.perf_counter() - started)
@@ -138,10 +137,10 @@ def _check_rows(connection: apsw.Connection, path: Path, flaws: Flaws, *, deep: 
 
 
 def _each(check: Callable[[], None], table: str, flaws: Flaws) -> None:
-    """Run one check; what cannot be read ends this check alone."""
+    """Run one check; what cannot be read, or is not of its type, ends this check alone."""
     try:
         check()
-    except (*UNREADABLE, apsw.SQLError) as error:
+    except SYMPTOMS as error:
         severity: Severity = "mendable" if table == "search" else "lost"
         flaws.add("unreadable", f"table {table}", severity, str(error), f"{_REPAIR}; if that fails, {_RESTORE}")
 
