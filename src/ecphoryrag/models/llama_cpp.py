@@ -1,7 +1,8 @@
 """llama.cpp in this process, through ``xllamacpp``: loading a model, and asking its server.
 
-The server object also listens on a free port of the loopback address. That is used here for what its Python interface
-lacks, and is closed to everyone else by a random key.
+The server object also listens, and is asked so for what its Python interface lacks. It listens on a socket in a folder
+of this user's alone, so that no network is needed, not even a loopback interface; where there are no such sockets, on a
+free port of the loopback address. A random key closes it to everyone else in any case.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ import http.client
 import json
 import os
 import secrets
+import shutil
+import socket
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,8 @@ REMEDY = "pip install 'ecphoryrag[local]'"
 SILENT = 0
 """llama.cpp's verbosity: nothing on standard error. Its errors reach us as replies."""
 HTTP_SECONDS = 120.0
+LONGEST_PATH = 100
+"""Bytes of a socket's path that every system takes."""
 
 
 class LlamaCpp:
@@ -56,6 +63,9 @@ class LlamaCpp:
         params.ui = False
         params.endpoint_slots = False
         adjust(xllamacpp, params)
+        self._socket = self._private_socket()
+        if self._socket is not None:
+            params.hostnames = [str(self._socket)]
         try:
             self.server: Any = xllamacpp.Server(params)
         except RuntimeError as error:
@@ -66,9 +76,23 @@ class LlamaCpp:
             ) from error
         self._address = urlsplit(self.server.listening_address).netloc
 
+    def _private_socket(self) -> Path | None:
+        """A path for a socket, in a folder that goes with this model; None where sockets have no paths."""
+        if not hasattr(socket, "AF_UNIX"):
+            return None
+        folder = Path(tempfile.mkdtemp(prefix="ecphory-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = folder / "llama.sock"
+        return path if len(os.fsencode(path)) <= LONGEST_PATH else None
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._socket is None:
+            return http.client.HTTPConnection(self._address, timeout=HTTP_SECONDS)
+        return _SocketConnection(self._socket)
+
     def call(self, method: str, path: str, body: Mapping[str, JsonValue] | None) -> Any:
         """The JSON that the server answers; `Any` since it is another program's."""
-        connection = http.client.HTTPConnection(self._address, timeout=HTTP_SECONDS)
+        connection = self._connection()
         try:
             headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -79,6 +103,20 @@ class LlamaCpp:
             connection.close()
         raise_for(reply)
         return reply
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """HTTP over a socket of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=HTTP_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the path."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
 
 
 def usable_cores() -> int:
