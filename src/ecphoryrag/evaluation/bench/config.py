@@ -26,6 +26,7 @@ questions = "musique_ans_v1.0_dev.jsonl"
 name = "paper"
 # label = "paper"                # in the tables; two entries of one method need two labels
 # datasets, encoders             # names of those it is to run on; left out: all
+# k                              # instead of the k above, for this method alone
 [methods.parameters]
 k_final = [20, 40]               # a list: one after the other, every combination of several lists
 openie = { file = "openie.jsonl" }  # a file: counted from here, and its content is part of what makes a row
@@ -53,6 +54,8 @@ from ecphoryrag.settings.models import encoder_name, generator_name
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 
+Ks = PositiveInt | Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,7 +81,12 @@ class MethodConfig(_Part):
     label: Name | None = None
     datasets: tuple[str, ...] = ()
     encoders: tuple[str, ...] = ()
+    k: Ks | None = None
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def ks(self, common: tuple[int, ...]) -> tuple[int, ...]:
+        """Its own values of ``k``, or the common ones."""
+        return common if self.k is None else _several(self.k)
 
     @property
     def shown(self) -> str:
@@ -94,7 +102,7 @@ class BenchConfig(_Part):
     methods: Annotated[tuple[MethodConfig, ...], Field(min_length=1)]
     encoders: Annotated[tuple[str, ...], Field(min_length=1)] = ("static",)
     generator: str | None = None
-    k: PositiveInt | Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = 5
+    k: Ks = 5
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
     questions: PositiveInt | None = None
     normalisation: Normalisation = "squad"
@@ -115,7 +123,11 @@ class BenchConfig(_Part):
     @property
     def ks(self) -> tuple[int, ...]:
         """The values of ``k``."""
-        return self.k if isinstance(self.k, tuple) else (self.k,)
+        return _several(self.k)
+
+
+def _several(k: int | tuple[int, ...]) -> tuple[int, ...]:
+    return k if isinstance(k, tuple) else (k,)
 
 
 def load_config(path: Path) -> tuple[BenchConfig, str]:
@@ -149,6 +161,7 @@ def _check(config: BenchConfig) -> None:
     _once([str(seed) for seed in config.seeds], "seed")
     _once([str(k) for k in config.ks], "k")
     for method in config.methods:
+        _once([str(k) for k in method.ks(())], f"k of the method {method.shown}")
         _known(method.datasets, [dataset.name for dataset in config.datasets], f"the method {method.shown}: data set")
         _known(method.encoders, config.encoders, f"the method {method.shown}: encoder")
     if len(config.seeds) > 1 and config.questions is None:

@@ -151,7 +151,7 @@ def plan(config: BenchConfig, folder: Path, data: Data, models: Identities) -> l
     Raises InputError for data or files that cannot be used.
     """
     planned = []
-    of_method = {method.shown: list(variants(method, config.ks, folder)) for method in config.methods}
+    of_method = {method.shown: list(variants(method, method.ks(config.ks), folder)) for method in config.methods}
     planner = _Planner(config, models)
     for dataset, encoder, method in itertools.product(config.datasets, config.encoders, config.methods):
         if method.datasets and dataset.name not in method.datasets:

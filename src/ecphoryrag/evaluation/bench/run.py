@@ -28,6 +28,7 @@ from ecphoryrag.evaluation.bench.plan import Data, Identities, Planned, plan
 from ecphoryrag.evaluation.bench.progress import BenchProgress, Pace, Tell
 from ecphoryrag.evaluation.bench.rows import ROWS, QuestionRow, RowFile, Rows, read_rows
 from ecphoryrag.evaluation.bench.texts import write_texts
+from ecphoryrag.evaluation.bench.watch import Watched
 from ecphoryrag.evaluation.dataset import Question
 from ecphoryrag.evaluation.methods import CANNOT_RUN, NEED_VECTORS, WRONG_ANSWER
 from ecphoryrag.evaluation.metrics import require_ir_measures
@@ -305,9 +306,10 @@ class _Runner:
         known = entry(cell.row.method)
         if known.warm:
             self._warm(method, questions[-1].text)
+        watched = Watched(method)
         asking = Asking(
             cell=cell.row.key,
-            method=method,
+            method=watched,
             retrieves=known.retrieves,
             generator=self.shared.generator,
             meter=self.shared.meter,
@@ -319,6 +321,8 @@ class _Runner:
         for number, question in enumerate(questions, 1):
             row = ask(asking, question)
             self._stop_if_told()
+            if known.retrieves:
+                row = replace(row, figures={**row.figures, **watched.take(cell.row.k)})
             self._keep(row, cell.row.label)
             self._tell(name, "ask", number, len(questions))
 
