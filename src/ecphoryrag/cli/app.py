@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from ecphoryrag.cli import options
+from ecphoryrag.cli.bench_app import bench_app
 from ecphoryrag.cli.session import Session, parse_where
 from ecphoryrag.cli.store_app import add_store_commands
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 model_app = typer.Typer(help="The local language model.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(model_app, name="model")
 add_store_commands(app)
+app.add_typer(bench_app, name="bench")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape that typer calls
