@@ -203,7 +203,7 @@ def _exponent(x: float) -> int:
 
 def _amount(x: float, place: float) -> str:
     del place
-    return f"{x:,.0f}" if abs(x) >= 1 or x == 0 else f"{x:g}"
+    return f"{x:,.10g}"
 
 
 def _plain(text: str) -> str:
