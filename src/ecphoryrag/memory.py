@@ -12,11 +12,11 @@ from typing import IO, TypeAlias
 
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
-from ecphoryrag.errors import InputError, StoreError
+from ecphoryrag.errors import EncoderMismatch, InputError, StoreError
 from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import Models
 from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Ledger, Store, Where
-from ecphoryrag.settings import Settings, load_settings, with_encoder
+from ecphoryrag.settings import Settings, load_settings, split_name, with_encoder
 from ecphoryrag.store import backup_store, export_store, kept_encoder, open_store, repair_store, verify_store
 from ecphoryrag.store.ledger import SqliteLedger, open_ledger
 from ecphoryrag.text.keys import name_key
@@ -26,6 +26,7 @@ from ecphoryrag.types import (
     BackupReport,
     Document,
     DocumentSummary,
+    EncoderIdentity,
     Entity,
     Estimate,
     ExportReport,
@@ -43,6 +44,9 @@ BULK = 20
 """An adding of at least so many documents, and of at least one in so many of the store's, also builds the arrays of the
 next question: about a tenth of its own cost. After a smaller one the next question builds them, so that a single
 document is added fast."""
+
+
+NOTHING = EncoderIdentity("none", "1", 0, "none")
 
 
 class Memory:
@@ -98,7 +102,12 @@ class Memory:
         with ExitStack() as failing:
             failing.callback(parts.close)
             if encoder is None:
-                encoder = parts.models.encoder(kept_encoder(Path(path)))
+                known = kept_encoder(Path(path))
+                if known is None and (read_only or not create):
+                    open_store(Path(path), NOTHING, "", create=False, read_only=True).close()  # raises what is wrong
+                elif known is not None:
+                    check_served(Path(path), known, settings.encoder)
+                encoder = parts.models.encoder(known)
                 failing.callback(encoder.close)
             chosen = extractor or parts.models.extractor(generator)
             store = open_store(
@@ -392,6 +401,16 @@ def _loaded(documents: Iterable[Item] | Item) -> Iterable[Loaded]:
         raise InputError(f"what is to be added is a {type(documents).__name__}: give documents, records or texts")
     items: Iterable[Item] = [documents] if isinstance(documents, Document | Mapping | str) else documents
     return indexing.load_items(items)
+
+
+def check_served(path: Path, kept: EncoderIdentity, configured: str) -> None:
+    """Raise EncoderMismatch for a served encoder by another name than the store's, without asking its server."""
+    if split_name(configured)[0] in {"openai", "ollama"} and kept.name != configured:
+        raise EncoderMismatch(
+            f"The store {path} holds vectors of the encoder {kept.name!r}, but {configured!r} is configured. Set "
+            f'`encoder = "{kept.name}"` (or `--encoder {kept.name}`) to use this store, move it with '
+            f"`ecphory reembed --encoder {configured}`, or index the documents into a new store."
+        )
 
 
 def _text(value: str, what: str) -> str:

@@ -371,7 +371,7 @@ def test_the_vectors_of_another_encoder_are_refused(opener: Opener, store: Store
     store.close()
     for read_only in (False, True):
         with pytest.raises(
-            EncoderMismatch, match=r"(?s)'hash' \(version 1, 8 dim.*'hash' \(version 1, 16 dim.*Configure"
+            EncoderMismatch, match=r"(?s)'hash' \(version 1, 8 dim.*'hash' \(version 1, 16 dim.*Set `encoder = "
         ):
             opener(encoder=HashEncoder(16).identity, read_only=read_only)
     assert_holds(opener(), sample())

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ecphoryrag import Memory
-from ecphoryrag.errors import DocumentNotFound, ModelNotAvailable, SettingsError
+from ecphoryrag.errors import DocumentNotFound, EncoderMismatch, ModelNotAvailable, SettingsError, StoreNotFound
 from ecphoryrag.models.fakes import ScriptedGenerator
-from ecphoryrag.settings import Settings
+from ecphoryrag.settings import ModelsSettings, OllamaSettings, Settings
 from ecphoryrag.store.ledger import open_ledger
 from tests.support.llama_server import CHAT, LlamaServer, llama_server
 from tests.support.loopback import Asked, Fault
@@ -105,3 +105,15 @@ def test_a_missing_package_is_named_with_what_installs_it(
     settings = Settings.model_validate({"encoder": "none", "extractor": "llm", "generator": "none"} | given)
     with pytest.raises(ModelNotAvailable, match=rf"tenacity: run `pip install 'ecphoryrag\[{backend}\]'`"):
         Memory.open(tmp_path / "s", settings=settings)
+
+
+def test_a_served_encoder_that_is_not_the_stores_is_told_without_its_server(tmp_path: Path) -> None:
+    nowhere = Settings(encoder="ollama/bge-m3", generator="none", models=NOWHERE)
+    with pytest.raises(StoreNotFound):
+        Memory.open(tmp_path / "none", settings=nowhere, create=False)
+    Memory.open(tmp_path / "s", settings=Settings(encoder="none")).close()
+    with pytest.raises(EncoderMismatch, match=r'`encoder = "none"`.*reembed --encoder ollama/bge-m3'):
+        Memory.open(tmp_path / "s", settings=nowhere, read_only=True)
+
+
+NOWHERE = ModelsSettings(ollama=OllamaSettings(base_url="http://127.0.0.1:9"))

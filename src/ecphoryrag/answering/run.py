@@ -21,8 +21,8 @@ CORRECTION_TOKENS = 96
 FAILED = "the language model gave no answer"
 UNUSABLE = "the language model gave no usable answer"
 NO_MODEL = (
-    "no language model is configured, so here is the evidence only: set generator to local and run "
-    "`ecphory model fetch`, or set models.local.path to a GGUF file"
+    "no language model is configured, so here is the evidence only: set generator to `local` and run "
+    "`ecphory model fetch`, or to a model of a server, such as `ollama/phi4`"
 )
 
 

@@ -57,6 +57,8 @@ def show_report(screen: Screen, report: AddReport) -> None:
         (len(report.failed), "failed"),
         (len(report.left_out), "left out"),
     )
+    if not any(count for count, _ in counts):
+        screen.line("Nothing was found to add.", WRONG)
     screen.line(", ".join(f"{count} {what}" for count, what in counts), HEAD)
     screen.line(f"{report.chunks} chunks, {report.mentions} mentions; {spent(report.usage, report.seconds)}", FAINT)
     show_spending(screen, [one for one in report.spending if one.usage.calls])
@@ -191,13 +193,20 @@ def show_settings(screen: Screen, values: Sequence[SettingValue]) -> None:
     rows = [
         (
             setting.name,
-            "" if setting.value is None else str(setting.value),
+            _as_set(setting.value),
             f"{setting.origin} ({setting.detail})" if setting.detail else setting.origin,
             setting.reason,
         )
         for setting in values
     ]
     screen.table(("setting", "value", "from", "reason"), rows)
+
+
+def _as_set(value: object) -> str:
+    """As a settings file would hold it."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def path_line(path: Path) -> str:

@@ -120,6 +120,9 @@ def _export_to(path: Path, output: Path, *, vectors: bool) -> ExportReport:
 
 def import_file(session: Session, source: Path) -> ExitCode:
     """Take an export in."""
+    from ecphoryrag.indexing.importing import check_export  # noqa: PLC0415 - of this command alone
+
+    check_export(source)  # before a store is made for it
     with session.writing(create=True) as memory, adding() as progress:
         report = memory.import_file(source, progress=progress)
     return tell_report(session, report)

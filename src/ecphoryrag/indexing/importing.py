@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -124,6 +125,15 @@ def import_lines(
         raise
     store.flush()
     return run.report(time.perf_counter() - started, interrupted=interrupted, stopped=stopped)
+
+
+def check_export(path: Path) -> None:
+    """Whether the file begins as an export does. Raises InputError if it does not, or cannot be read."""
+    try:
+        with path.open("rb") as lines:
+            _header(_line(lines, str(path), 1), str(path))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); name another file.") from error
 
 
 @dataclass(slots=True)

@@ -109,9 +109,8 @@ def _file(config: Path | None) -> tuple[Tree, Path | None]:
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise SettingsError(
-            f"cannot read the settings file {path}: {error.strerror}; correct the path or unset {CONFIG_VARIABLE}"
-        ) from error
+        remedy = "correct the path" if config else f"correct the path or unset {CONFIG_VARIABLE}"
+        raise SettingsError(f"cannot read the settings file {path}: {error.strerror}; {remedy}") from error
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of thousands of digits, too deep
         raise SettingsError(f"the settings file {path} is not valid TOML: {error}; correct it") from error
     _place_paths(Settings, tree, path.parent)

@@ -42,9 +42,9 @@ def check_encoder(connection: apsw.Connection, path: Path, encoder: EncoderIdent
         raise StoreDamaged(f"The store {path} does not say which encoder its vectors come from; index into a new one.")
     if ours != encoder:
         raise EncoderMismatch(
-            f"The store {path} holds vectors of the encoder {_shown(ours)}, but {_shown(encoder)} is configured. "
-            f"Configure {ours.name!r} to use this store, move it with `ecphory reembed --encoder {encoder.name}`, or "
-            "index the documents into a new store."
+            f"The store {path} holds vectors of the encoder {_shown(ours)}, but {_shown(encoder)} is configured. Set "
+            f'`encoder = "{ours.name}"` (or `--encoder {ours.name}`) to use this store, move it with '
+            f"`ecphory reembed --encoder {encoder.name}`, or index the documents into a new store."
         )
 
 

@@ -29,6 +29,8 @@ from ecphoryrag.types import RepairReport
 
 UNKNOWN_EXTRACTOR = "unknown"
 """Stands for the extractor of a document that no longer says which it was."""
+DAMAGED = "damaged"
+"""Stands for the hash of a content that is not what was added."""
 BESIDE = frozenset({"cache", "ledger"})
 """Kinds of flaws that are mended without touching the store."""
 LOST = frozenset({"hash", "metadata"})
@@ -161,10 +163,11 @@ def _mend_document(connection: apsw.Connection, read: Read, faults: Sequence[Fau
             _mend_keys(connection, read, fault.chunk)
     document = read.document
     if kinds & {"hash", "characters"} and document is not None:
-        # The hash of what is there, so that adding the original again is seen to be a change.
+        # The hash of nothing, where the content is not what was added: adding the original again is then seen to be a
+        # change, and until that is done the loss is not forgotten.
+        kept = DAMAGED if "hash" in kinds else document.content_hash
         connection.execute(
-            "UPDATE documents SET content_hash = ?, characters = ? WHERE row = ?",
-            (document.content_hash, len(document.text), read.row),
+            "UPDATE documents SET content_hash = ?, characters = ? WHERE row = ?", (kept, len(document.text), read.row)
         )
 
 
