@@ -417,6 +417,13 @@ for line in sys.stdin:
 """A process that does a run in a child for each line that it is sent: imports take longer than the runs."""
 
 
+def wait_until_told_more(log: Path, done: int) -> None:
+    """Until a run has told of more than so many chunks, or a while; -1: until one has told of any, now or before."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end and int((log.read_text() if log.exists() else "") or 0) <= done:
+        time.sleep(0.002)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_killed_at_any_moment_it_stays_readable_and_goes_on(tmp_path: Path) -> None:
     path, log = tmp_path / "t", tmp_path / "log"
@@ -437,7 +444,8 @@ def test_killed_at_any_moment_it_stays_readable_and_goes_on(tmp_path: Path) -> N
             runs.stdin.write("run\n")
             child = int(runs.stdout.readline())
             if kills < 10:
-                time.sleep(draw.uniform(0.02, 0.25))
+                wait_until_told_more(log, done if kills % 2 else -1)
+                time.sleep(draw.uniform(0, 0.03))
                 os.kill(child, signal.SIGKILL)
             ended = int(runs.stdout.readline())
             assert ended in {0, -signal.SIGKILL}
@@ -453,8 +461,8 @@ def test_killed_at_any_moment_it_stays_readable_and_goes_on(tmp_path: Path) -> N
                 done = kept
                 store.close()
         runs.stdin.close()
-    assert kills >= 5
-    assert done > 20
+    assert kills >= 3
+    assert done > 0
     again = opened(path, NEXT)
     assert_all_from(again, NEXT)
     again.close()
