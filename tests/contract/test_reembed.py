@@ -446,7 +446,8 @@ def test_killed_at_any_moment_it_stays_readable_and_goes_on(tmp_path: Path) -> N
             if kills < 10:
                 wait_until_told_more(log, done if kills % 2 else -1)
                 time.sleep(draw.uniform(0, 0.03))
-                os.kill(child, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it may have come to its end
+                    os.kill(child, signal.SIGKILL)
             ended = int(runs.stdout.readline())
             assert ended in {0, -signal.SIGKILL}
             kills += ended == -signal.SIGKILL
