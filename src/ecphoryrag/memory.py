@@ -328,7 +328,7 @@ class Memory:
             self._drop_vectors(report.interrupted or report.stopped is not None)
             report = replace(report, notices=self._parts.notices())
         changed = len(report.added) + len(report.updated)
-        bulk = changed >= BULK and changed * BULK >= len(self._store.documents())
+        bulk = changed >= BULK and changed * BULK >= self._store.status().documents
         if bulk and not report.interrupted:
             with self._store.reading() as view:
                 view.snapshot  # noqa: B018 - built and cached here

@@ -30,6 +30,8 @@ def test_without_a_limit_anything_is_allowed() -> None:
     spend(budget, 10**9, 10**9)
     with budget.limited_to(None):
         spend(budget, 10**9, 10**9)
+    with budget.limited_to(0), pytest.raises(BudgetSpent):
+        spend(budget, 1, 0)
 
 
 def test_what_may_be_spent_is_spent_to_the_last_token() -> None:
@@ -78,6 +80,8 @@ def test_each_job_has_its_own_limit() -> None:
     for _ in range(2):
         with budget.limited_to(100):
             spend(budget, 100, 100)
+            with pytest.raises(BudgetSpent, match="0 of the 100"):
+                spend(budget, 1, 0)
 
 
 @pytest.mark.parametrize("before", [None, 500])

@@ -19,6 +19,7 @@ from ecphoryrag.errors import (
     Transient,
 )
 from ecphoryrag.models.breaker import Breaker
+from ecphoryrag.models.delegating import GeneratorAround
 from ecphoryrag.models.rates import Rate, Taken
 from ecphoryrag.ports import Generator, JsonSchema
 from ecphoryrag.settings.models import ServerSettings
@@ -267,42 +268,17 @@ class Guard:
             self._changed.notify_all()
 
 
-class GuardedGenerator:
+class GuardedGenerator(GeneratorAround):
     """A generator whose calls go through a guard. See :class:`ecphoryrag.ports.Generator`."""
 
     def __init__(self, inner: Generator, guard: Guard) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._guard = guard
-
-    @property
-    def inner(self) -> Generator:
-        """The generator that is guarded."""
-        return self._inner
 
     @property
     def guard(self) -> Guard:
         """What its calls go through."""
         return self._guard
-
-    @property
-    def name(self) -> str:
-        """Of the model."""
-        return self._inner.name
-
-    @property
-    def identity(self) -> str:
-        """Of the model: how it is called does not change its replies."""
-        return self._inner.identity
-
-    @property
-    def context_size(self) -> int:
-        """Of the model."""
-        return self._inner.context_size
-
-    @property
-    def counts_exactly(self) -> bool:
-        """Of the model."""
-        return self._inner.counts_exactly
 
     def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
         """As the model counts. Outside of the limits, for it asks for no generation; some servers are asked, though."""

@@ -29,11 +29,12 @@ from ecphoryrag.errors import InputError, JobStopped, SettingsError
 from ecphoryrag.evaluation.baselines.port import Indexed, Kit, Retrieved
 from ecphoryrag.evaluation.metrics import distinct
 from ecphoryrag.memory import Memory
+from ecphoryrag.models.delegating import EncoderAround
 from ecphoryrag.models.none import NoEncoder
 from ecphoryrag.models.registry import extracting_generator, make_extractor
 from ecphoryrag.ports import Encoded, Encoder
 from ecphoryrag.settings import MethodName, Settings
-from ecphoryrag.types import Answer, Chunk, Document, EncoderIdentity, Evidence, JsonValue, RankedEntity, Recall, Usage
+from ecphoryrag.types import Answer, Chunk, Document, Evidence, JsonValue, RankedEntity, Recall, Usage
 from ecphoryrag.types import Path as Road
 
 GROUPS: Mapping[str, str] = {"paper": "paper", "ecphory": "ecphory"}
@@ -187,31 +188,18 @@ class MemoryMethod:
         return self._kit.folder.parent / f"memory-{state.hexdigest()}"
 
 
-class _Counted:
+class _Counted(EncoderAround):
     """The run's encoder, whose tokens are added up: the store embeds entities without a word about the cost."""
 
     def __init__(self, inner: Encoder) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.tokens = 0
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """Of the encoder."""
-        return self._inner.identity
-
-    @property
-    def title_share(self) -> float:
-        """Of the encoder."""
-        return self._inner.title_share
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
         """(len(texts), dimension) float32, as the encoder."""
         encoded = self._inner.encode(texts, kind)
         self.tokens += encoded.tokens
         return encoded
-
-    def close(self) -> None:
-        """Does nothing: the run closes it."""
 
 
 def _documents(recall: Recall) -> tuple[str, ...]:

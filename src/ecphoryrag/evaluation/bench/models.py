@@ -17,8 +17,9 @@ from typing import IO, Literal
 
 from ecphoryrag.calls.budget import Budget
 from ecphoryrag.errors import InputError, JobStopped, ModelError, ModelNotAvailable
+from ecphoryrag.models.delegating import EncoderAround, GeneratorAround
 from ecphoryrag.ports import Encoded, Encoder, Generator, JsonSchema
-from ecphoryrag.types import EncoderIdentity, Generation, JsonValue, Message, Usage
+from ecphoryrag.types import Generation, JsonValue, Message, Usage
 
 REPLIES = "replies.jsonl"
 """Name of the file in a run's folder."""
@@ -46,31 +47,18 @@ class Meter:
         return taken
 
 
-class MeteredEncoder:
+class MeteredEncoder(EncoderAround):
     """An encoder whose tokens are counted. Closing it is the run's affair: a method's ``close`` does nothing."""
 
     def __init__(self, inner: Encoder, meter: Meter) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._meter = meter
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """Of the encoder."""
-        return self._inner.identity
-
-    @property
-    def title_share(self) -> float:
-        """Of the encoder."""
-        return self._inner.title_share
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
         """(len(texts), dimension) float32, as the encoder."""
         encoded = self._inner.encode(texts, kind)
         self._meter.add(Usage(embedding_tokens=encoded.tokens, estimated=encoded.estimated))
         return encoded
-
-    def close(self) -> None:
-        """Does nothing."""
 
 
 class Replies:
@@ -119,7 +107,7 @@ class Replies:
         self._file.close()
 
 
-class PaidGenerator:
+class PaidGenerator(GeneratorAround):
     """A language model whose calls are counted, kept, and limited.
 
     A reply that is kept costs nothing now; it is counted with what it cost when it was paid, so that a table does not
@@ -130,7 +118,7 @@ class PaidGenerator:
 
     def __init__(self, inner: Generator, meter: Meter, replies: Replies, budget: Budget, *, limited: bool) -> None:
         """``limited``: the budget has a limit, so that a call's cost must be known before it is made."""
-        self._inner = inner
+        super().__init__(inner)
         self._meter = meter
         self._replies = replies
         self._budget = budget
@@ -138,30 +126,6 @@ class PaidGenerator:
         self.stopped: ModelError | None = None
         self.paid = 0
         self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        """Of the model."""
-        return self._inner.name
-
-    @property
-    def identity(self) -> str:
-        """Of the model."""
-        return self._inner.identity
-
-    @property
-    def context_size(self) -> int:
-        """Of the model."""
-        return self._inner.context_size
-
-    @property
-    def counts_exactly(self) -> bool:
-        """Of the model."""
-        return self._inner.counts_exactly
-
-    def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
-        """By the model."""
-        return self._inner.count_tokens(messages, schema)
 
     def generate(self, messages: Sequence[Message], schema: JsonSchema | None, max_tokens: int) -> Generation:
         """The kept reply, or a new one. Raises what the model raises, and BudgetSpent."""
