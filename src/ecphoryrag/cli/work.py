@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ecphoryrag.cli import render
 from ecphoryrag.cli.bars import adding, bar
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.cli.jsonout import indexed_to_json, write_json
-from ecphoryrag.cli.screen import Screen, standard_output
+from ecphoryrag.cli.outcome import tell_result
 from ecphoryrag.cli.session import Session
 from ecphoryrag.cli.work_models import tell_report
 from ecphoryrag.ports import Where
@@ -53,7 +53,7 @@ def ask(session: Session, inquiry: Inquiry) -> ExitCode:
     """Answer from the evidence."""
     with session.reading() as memory:
         answer = memory.ask(inquiry.question, k=inquiry.k, method=inquiry.method, where=inquiry.where)
-    _show(session, answer, lambda screen: render.show_answer(screen, answer))
+    tell_result(session, answer, lambda screen: render.show_answer(screen, answer))
     return ExitCode.NO_ANSWER if answer.text is None else ExitCode.OK
 
 
@@ -61,7 +61,7 @@ def recall(session: Session, inquiry: Inquiry, *, explain: bool) -> ExitCode:
     """Show what the question brings back."""
     with session.reading() as memory:
         recalled = memory.recall(inquiry.question, k=inquiry.k, method=inquiry.method, where=inquiry.where)
-    _show(session, recalled, lambda screen: render.show_recall(screen, recalled, explain=explain))
+    tell_result(session, recalled, lambda screen: render.show_recall(screen, recalled, explain=explain))
     return ExitCode.OK
 
 
@@ -69,7 +69,7 @@ def list_documents(session: Session, where: Where | None) -> ExitCode:
     """List the documents."""
     with session.reading() as memory:
         documents = memory.documents(where)
-    _show(session, {"documents": documents}, lambda screen: render.show_documents(screen, documents))
+    tell_result(session, {"documents": documents}, lambda screen: render.show_documents(screen, documents))
     return ExitCode.OK
 
 
@@ -77,7 +77,7 @@ def show(session: Session, id: str) -> ExitCode:
     """Show one document."""
     with session.reading() as memory:
         indexed = memory.inspect(id)
-    _show(session, indexed_to_json(indexed), lambda screen: render.show_document(screen, indexed))
+    tell_result(session, indexed_to_json(indexed), lambda screen: render.show_document(screen, indexed))
     return ExitCode.OK
 
 
@@ -86,7 +86,7 @@ def forget(session: Session, ids: Sequence[str]) -> ExitCode:
     unique = tuple(dict.fromkeys(ids))
     with session.writing(create=False) as memory:
         memory.forget(*unique)
-    _show(session, {"forgotten": unique}, lambda screen: screen.line(f"{len(unique)} forgotten"))
+    tell_result(session, {"forgotten": unique}, lambda screen: screen.line(f"{len(unique)} forgotten"))
     return ExitCode.OK
 
 
@@ -94,14 +94,14 @@ def status(session: Session) -> ExitCode:
     """Show what the store holds."""
     with session.reading() as memory:
         found = memory.status()
-    _show(session, found, lambda screen: render.show_status(screen, found))
+    tell_result(session, found, lambda screen: render.show_status(screen, found))
     return ExitCode.OK
 
 
 def config(session: Session) -> ExitCode:
     """Show every setting."""
     values = explain_settings(session.arguments(), session.config)
-    _show(session, {"settings": values}, lambda screen: render.show_settings(screen, values))
+    tell_result(session, {"settings": values}, lambda screen: render.show_settings(screen, values))
     return ExitCode.OK
 
 
@@ -140,7 +140,7 @@ def fetch_model(session: Session) -> ExitCode:
         sys.stderr.write(f"Fetching the language model: {missing / 1e9:.2f} GB.\n")
     with bar("bytes") as tell:
         path = fetch_model(local, (lambda done, total: tell("model", done, total)) if tell else None)
-    _show(session, {"path": path, "fetched_bytes": missing}, lambda screen: screen.line(str(path)))
+    tell_result(session, {"path": path, "fetched_bytes": missing}, lambda screen: screen.line(str(path)))
     return ExitCode.OK
 
 
@@ -149,14 +149,5 @@ def model_path(session: Session) -> ExitCode:
     from ecphoryrag.models.files import resolve_model  # noqa: PLC0415 - of this command alone
 
     path = resolve_model(session.settings().models.local)
-    _show(session, {"path": path}, lambda screen: screen.line(str(path)))
+    tell_result(session, {"path": path}, lambda screen: screen.line(str(path)))
     return ExitCode.OK
-
-
-def _show(session: Session, value: object, draw: Callable[[Screen], None]) -> None:
-    if session.json:
-        write_json(value)
-    else:
-        draw(standard_output())
-    # A closed pipe must be met here, where it is expected, and not when Python ends.
-    sys.stdout.flush()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ecphoryrag.cli.bars import bar
 from ecphoryrag.cli.codes import ExitCode
-from ecphoryrag.cli.jsonout import write_json
+from ecphoryrag.cli.outcome import tell_result
 from ecphoryrag.cli.render_models import FAINT, HEAD, WRONG
-from ecphoryrag.cli.screen import Screen, one_line, standard_output
+from ecphoryrag.cli.screen import Screen, one_line
 from ecphoryrag.cli.session import Session
 from ecphoryrag.evaluation.bench.compare import Compared
 from ecphoryrag.evaluation.bench.compare import compare as compare_sides
@@ -54,7 +53,7 @@ def run(session: Session, running: Running) -> ExitCode:
             choose=Choose(data=running.data, only=running.only),
         )
     rows = table(out)
-    _show(session, {**asdict(done), "table": rows}, lambda screen: _show_run(screen, done, rows))
+    tell_result(session, {**asdict(done), "table": rows}, lambda screen: _show_run(screen, done, rows))
     if done.stopped is not None:
         return ExitCode.INTERRUPTED if done.stopped == INTERRUPTED else ExitCode.STOPPED
     return ExitCode.SOME_FAILED if done.errors or done.unavailable else ExitCode.OK
@@ -63,7 +62,7 @@ def run(session: Session, running: Running) -> ExitCode:
 def compare(session: Session, first: str, second: str) -> ExitCode:
     """Every data set that both sides have."""
     found = compare_sides(first, second)
-    _show(session, {"compared": found}, lambda screen: _show_compared(screen, found))
+    tell_result(session, {"compared": found}, lambda screen: _show_compared(screen, found))
     return ExitCode.OK
 
 
@@ -71,7 +70,7 @@ def freeze(session: Session, chosen_from: Path, out: Path, by: str) -> ExitCode:
     """Choose and write."""
     frozen = freeze_settings(chosen_from, out, by=by)
     said = {"path": out, "by": frozen.by, "choices": frozen.choices, "questions": len(frozen.questions)}
-    _show(session, said, lambda screen: _show_frozen(screen, out, frozen))
+    tell_result(session, said, lambda screen: _show_frozen(screen, out, frozen))
     return ExitCode.OK
 
 
@@ -80,7 +79,7 @@ def report(session: Session, runs: Sequence[Path], out: Path | None, docs: Path 
     from ecphoryrag.evaluation.bench.reporting import write_report  # noqa: PLC0415 - of the extra `eval`
 
     files = write_report(runs, out or runs[0], docs=docs)
-    _show(session, {"files": files}, lambda screen: screen.line("\n".join(map(str, files))))
+    tell_result(session, {"files": files}, lambda screen: screen.line("\n".join(map(str, files))))
     return ExitCode.OK
 
 
@@ -158,12 +157,3 @@ def _show_frozen(screen: Screen, out: Path, frozen: Frozen) -> None:
         ],
     )
     screen.line(f"{len(frozen.questions)} development questions; written to {out}", FAINT)
-
-
-def _show(session: Session, value: object, draw: Callable[[Screen], None]) -> None:
-    if session.json:
-        write_json(value)
-    else:
-        draw(standard_output())
-    # A closed pipe must be met here, where it is expected, and not when Python ends.
-    sys.stdout.flush()

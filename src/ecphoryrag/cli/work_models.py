@@ -9,6 +9,7 @@ from ecphoryrag.cli import render, render_models
 from ecphoryrag.cli.bars import adding
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.cli.jsonout import write_json
+from ecphoryrag.cli.outcome import tell_result
 from ecphoryrag.cli.screen import standard_output
 from ecphoryrag.cli.session import Session
 from ecphoryrag.doctor import examine
@@ -34,11 +35,7 @@ def estimate(session: Session, paths: Sequence[str]) -> ExitCode:
     """Say what adding the paths would cost."""
     with session.estimating() as memory:
         found = memory.estimate_paths(paths)
-    if session.json:
-        write_json(found)
-    else:
-        render_models.show_estimate(standard_output(), found)
-    sys.stdout.flush()
+    tell_result(session, found, lambda screen: render_models.show_estimate(screen, found))
     return ExitCode.SOME_FAILED if found.failed else ExitCode.OK
 
 
@@ -51,11 +48,7 @@ def retry(session: Session, max_tokens: int | None) -> ExitCode:
 
 def tell_report(session: Session, report: AddReport) -> ExitCode:
     """Show what became of the documents."""
-    if session.json:
-        write_json(report)
-    else:
-        render.show_report(standard_output(), report)
-    sys.stdout.flush()
+    tell_result(session, report, lambda screen: render.show_report(screen, report))
     if report.interrupted:
         return ExitCode.INTERRUPTED
     if report.stopped:
@@ -67,11 +60,7 @@ def reembed(session: Session, encoder: str) -> ExitCode:
     """Move the store to another encoder."""
     with session.writing(create=False) as memory, adding("chunks") as progress:
         report = memory.reembed(encoder, progress=progress)
-    if session.json:
-        write_json(report)
-    else:
-        render_models.show_move(standard_output(), report)
-    sys.stdout.flush()
+    tell_result(session, report, lambda screen: render_models.show_move(screen, report))
     if report.interrupted:
         return ExitCode.INTERRUPTED
     if report.stopped:
