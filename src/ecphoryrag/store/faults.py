@@ -10,9 +10,10 @@ import apsw
 
 from ecphoryrag.errors import EcphoryError, InputError, NotAStore, StoreBusy, StoreDamaged, StoreError, StoreReadOnly
 from ecphoryrag.snapshot import ABOUT_KINDS
+from ecphoryrag.store.holder import holder
 
 FAULTS: dict[type[apsw.Error], tuple[type[EcphoryError], str]] = {
-    apsw.BusyError: (StoreBusy, "another process or thread holds it; try again when that has ended"),
+    apsw.BusyError: (StoreBusy, "it is {holder}; try again when that has ended"),
     apsw.LockedError: (StoreBusy, "another connection of this process holds it; try again when that has ended"),
     apsw.FullError: (
         StoreError,
@@ -40,6 +41,8 @@ def translated(path: Path, error: apsw.Error) -> EcphoryError | None:
     for kind in type(error).__mro__:
         if kind in FAULTS:
             ours, advice = FAULTS[kind]
+            if "{holder}" in advice:
+                advice = advice.format(holder=holder(path))
             return ours(f"The store {path} cannot be used: {advice} (SQLite says: {error}).")
     return None
 

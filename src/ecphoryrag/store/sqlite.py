@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from ecphoryrag.store.entities import read_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
 from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
+from ecphoryrag.store.holder import holder, now, ourselves
 from ecphoryrag.store.identity import check_encoder, check_unmoved, packed
 from ecphoryrag.store.reembed import Access, SqliteReembedding
 from ecphoryrag.store.rows import check, complete, delete, document_row, insert, read_document, read_indexed
@@ -76,6 +76,7 @@ class SqliteStore:
         self._logging = False
         self._unflushed = False
         self._closed = False
+        self._ourselves = ourselves(now())
         self._writer: apsw.Connection | None = None
         if read_only:
             with translating(path):
@@ -141,7 +142,7 @@ class SqliteStore:
                 with suspecting(self._path, connection, self._encoder.dimension), transaction(connection, "IMMEDIATE"):
                     check_unmoved(connection, self._path, self._encoder)
                     yield connection
-                    _set(connection, "writer", os.getpid())
+                    _set(connection, "writer", self._ourselves)
                     if moving:
                         _set(connection, "state", secrets.token_hex(8))
                         connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'generation'")
@@ -150,15 +151,11 @@ class SqliteStore:
             self._unflushed = True
 
     def _busy(self, connection: apsw.Connection) -> StoreBusy:
-        who = "another process"
+        noted = None
         with suppress(apsw.BusyError):
-            pid = sql.value(connection, "SELECT value FROM properties WHERE name = 'writer'")
-            if pid == os.getpid():
-                who = "another connection of this process"
-            elif pid is not None:
-                who = f"another process (the last to write was process {pid})"
+            noted = sql.value(connection, "SELECT value FROM properties WHERE name = 'writer'")
         return StoreBusy(
-            f"The store {self._path} is being written by {who}; waited {BUSY_SECONDS:g} s. Nothing of this was "
+            f"The store {self._path} is {holder(self._path, noted)}; waited {BUSY_SECONDS:g} s. Nothing of this was "
             "written: try again when that has ended."
         )
 
