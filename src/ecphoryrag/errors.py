@@ -12,7 +12,8 @@ EcphoryError
 │   ├── StoreReadOnly        a write to a store opened read-only
 │   ├── StoreDamaged         the file fails its own checks
 │   ├── EncoderMismatch      its vectors come from another encoder
-│   └── DocumentNotFound     no document has this id
+│   ├── DocumentNotFound     no document has this id
+│   └── EntityNotFound       no entity has this name, or no decision this number
 └── ModelError               an encoder, extractor or generator cannot do its work
     ├── ModelNotAvailable    its package, file or server is missing
     ├── ModelFetchError      a model's files could not be fetched or failed their check
@@ -82,6 +83,10 @@ class EncoderMismatch(StoreError):
 
 class DocumentNotFound(StoreError):
     """No document has this id."""
+
+
+class EntityNotFound(StoreError):
+    """No entity has this name, it has no such mention, or no decision has this number."""
 
 
 class ModelError(EcphoryError):

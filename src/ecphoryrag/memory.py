@@ -12,6 +12,7 @@ from typing import IO, TypeAlias
 
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
+from ecphoryrag.decisions import Decided, Decision, Place, Selection
 from ecphoryrag.errors import EncoderMismatch, InputError, StoreError
 from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import Models
@@ -19,7 +20,7 @@ from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Led
 from ecphoryrag.settings import Settings, load_settings, split_name, with_encoder
 from ecphoryrag.store import backup_store, export_store, kept_encoder, open_store, repair_store, verify_store
 from ecphoryrag.store.ledger import SqliteLedger, open_ledger
-from ecphoryrag.text.keys import name_key
+from ecphoryrag.text.qualified import asked_keys
 from ecphoryrag.types import (
     AddReport,
     Answer,
@@ -258,13 +259,54 @@ class Memory:
 
     def inspect(self, id: str) -> IndexedDocument:
         """The document with its chunks, mentions and vectors. Raises DocumentNotFound."""
-        return self._store.indexed(_text(id, "the id of a document"))
+        return self._store.decisions().resolved(self._store.indexed(_text(id, "the id of a document")))
 
     def entity(self, name: str) -> Entity | None:
         """What is known under this name, in any spelling that has the same key."""
         with self._store.reading() as view:
-            position = view.snapshot.entity_positions.get(name_key(_text(name, "the name of an entity")))
+            known = view.snapshot.entity_positions
+            position = next(
+                (known[key] for key in asked_keys(_text(name, "the name of an entity")) if key in known), None
+            )
             return None if position is None else view.entities([position])[0]
+
+    def mentions(self, name: str) -> list[Place]:
+        """The mentions of the entity of this name, numbered from 1. Raises EntityNotFound."""
+        return self._store.decisions().places(_text(name, "the name of an entity"))
+
+    def decisions(self) -> list[Decided]:
+        """All that was decided about names, in order, with what each decision does now; those undone too."""
+        return self._store.decisions().all()
+
+    def merge(self, *names: str, into: str | None = None, reason: str = "") -> Decided:
+        """Decide that these names are one thing, shown as ``into``, or else as the most frequent of them.
+
+        Nothing is extracted again, and :meth:`undo` brings back what was before. Raises EntityNotFound for a name that
+        is not known, InputError if they are one name already.
+        """
+        named = [_text(name, "the name of an entity") for name in names]
+        with self._writing:
+            made = self._store.decisions().merge(named, into, reason)
+            self._store.flush()
+        return made
+
+    def split(self, name: str, qualifier: str, selection: Selection, *, reason: str = "") -> Decided:
+        """Decide that the selected mentions of the name are of another thing, shown with the qualifier in brackets.
+
+        Raises EntityNotFound for a name or mention that is not known, DocumentNotFound, and InputError for an empty
+        selection, a malformed filter, or a qualifier without a word.
+        """
+        with self._writing:
+            made = self._store.decisions().split(_text(name, "the name of an entity"), qualifier, selection, reason)
+            self._store.flush()
+        return made
+
+    def undo(self, number: int) -> Decision:
+        """Undo a decision by its number. Raises EntityNotFound if none of this number is in force."""
+        with self._writing:
+            undone = self._store.decisions().undo(number)
+            self._store.flush()
+        return undone
 
     def status(self) -> StoreStatus:
         """What the store holds, and what models were paid for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ecphoryrag.decisions import Decided, Decision, Place, Selection
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.types import (
     Chunk,
@@ -251,8 +252,12 @@ class IndexedDocument:
     """(len(chunks), d)."""
 
 
-EXPORT_VERSION = 1
-"""Of the lines that a store is exported as."""
+EXPORT_VERSION = 2
+"""Of the lines that a store is exported as. 2: behind the documents come decisions about names, if there are any."""
+PLAIN_EXPORT_VERSION = 1
+"""Of an export without decisions, which earlier versions of this package read too."""
+DECISION = "decision"
+"""The one key of a line that holds a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +358,38 @@ class Reembedding(Protocol):
         ...
 
 
+class Deciding(Protocol):
+    """Decisions of the user about names: recorded, reversible, and followed when arrays are built."""
+
+    def all(self) -> list[Decided]:
+        """Every decision in the order in which they were made, those undone too, with what it does now."""
+        ...
+
+    def record(self, decisions: Iterable[Decision]) -> list[Decision]:
+        """Record decisions as they are, in one transaction. Raises InputError for one that says nothing."""
+        ...
+
+    def merge(self, names: Sequence[str], into: str | None = None, reason: str = "") -> Decided:
+        """Decide that these names are one thing. Raises EntityNotFound, and InputError if they are one name."""
+        ...
+
+    def split(self, name: str, qualifier: str, selection: Selection, reason: str = "") -> Decided:
+        """Decide that these mentions are of another thing. Raises EntityNotFound, DocumentNotFound, InputError."""
+        ...
+
+    def undo(self, number: int) -> Decision:
+        """Undo a decision. Raises EntityNotFound if none of this number is in force."""
+        ...
+
+    def places(self, name: str) -> list[Place]:
+        """The mentions of the entity of this name, numbered. Raises EntityNotFound."""
+        ...
+
+    def resolved(self, indexed: IndexedDocument) -> IndexedDocument:
+        """The document with the keys of the entities that its mentions are of."""
+        ...
+
+
 class Store(Protocol):
     """The truth: documents and what was derived from them."""
 
@@ -408,6 +445,10 @@ class Store(Protocol):
 
     def indexed(self, id: str) -> IndexedDocument:
         """The document with its chunks, extractions, failed ones among them, and vectors. Raises DocumentNotFound."""
+        ...
+
+    def decisions(self) -> Deciding:
+        """What is decided about names."""
         ...
 
     def reading(self) -> AbstractContextManager[View]:

@@ -7,7 +7,7 @@ order in which documents were added.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +31,7 @@ class Snapshot:
     entity_keys: Sequence[str]
     """(m) sorted."""
     entity_positions: Mapping[str, int]
-    """Key to position in ``entity_keys``."""
+    """Key to position in ``entity_keys``. Where names were merged or split, several keys may lead to one position."""
     mentions: sp.csr_array
     """(n, m) float32: how often the chunk's text or its document's title names the entity."""
     about: sp.csr_array
@@ -48,6 +48,13 @@ class Snapshot:
     """(n, t) float32: occurrences of the term in the title of the chunk's document."""
     vectors: NDArray[np.float32]
     """(n, d) rows of unit length, or zero rows for texts without a token; (n, 0) with the encoder ``none``."""
+    names: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Of entities that are merged or split off, by position, the keys by which texts name them, sorted. All others are
+    named by their key."""
+
+    def names_of(self, entity: int) -> Sequence[str]:
+        """The keys by which texts name the entity at this position."""
+        return self.names.get(entity) or (self.entity_keys[entity],)
 
     @property
     def chunk_count(self) -> int:

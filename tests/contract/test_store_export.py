@@ -179,7 +179,7 @@ def test_what_is_no_export_is_refused_whole(tmp_path: Path, text: str | bytes) -
 
 
 def test_an_export_of_a_later_version_is_refused(path: Path, tmp_path: Path) -> None:
-    text = exported(path).replace('"ecphory_export":1', '"ecphory_export":2', 1)
+    text = exported(path).replace('"ecphory_export":1', '"ecphory_export":3', 1)
     with pytest.raises(InputError, match="later version"):
         imported(tmp_path / "two", text)
 

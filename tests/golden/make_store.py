@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ecphoryrag.decisions import Selection
 from ecphoryrag.ports import Store
 from ecphoryrag.store import open_store
 from ecphoryrag.store.schema import FORMAT
@@ -52,9 +53,14 @@ def described(store: Store) -> dict[str, Any]:
         shot = view.snapshot
         terms = {term: int(shot.term_counts[:, [column]].sum()) for term, column in shot.terms.items()}
         linked = [[row, shot.entity_keys[column]] for row, column in np.argwhere(shot.linked.toarray()).tolist()]
+        entities = (
+            [] if not shot.names else [[one.key, one.name] for one in view.entities(range(len(shot.entity_keys)))]
+        )
     status = store.status()
     counts = [status.documents, status.chunks, status.entities, status.mentions, status.generation]
-    return {"documents": documents, "terms": terms, "linked": linked, "counts": counts}
+    found = {"documents": documents, "terms": terms, "linked": linked, "counts": counts}
+    decisions = [[one.decision.record(), one.mentions, list(one.idle)] for one in store.decisions().all()]
+    return found | ({"decisions": decisions, "entities": entities} if decisions else {})
 
 
 def make(path: Path) -> dict[str, Any]:
@@ -78,6 +84,12 @@ def make(path: Path) -> dict[str, Any]:
     ):
         store.commit(indexed)
     store.delete(["gone"])
+    names = store.decisions()
+    names.merge(["Ida Moen", "IM"], reason="her initials")
+    names.undo(names.merge(["東京", "Tromsø"]).decision.number)
+    names.split("Tromsø", "the ship", Selection(documents=("notes/東京.md",), chunks=(("lighthouse", 1),)))
+    names.split("Grey Point Light", "the ship", Selection(documents=("log",)))
+    names.split("Ida Moen", "the younger", Selection(where={"year": 1931}))
     found = described(store)
     store.close()
     return found

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ecphoryrag.answering.prompt import Piece
 from ecphoryrag.calls.quoting import quoted
-from ecphoryrag.text.keys import normal_words
-from ecphoryrag.types import Evidence, Recall, Sentence
+from ecphoryrag.text.keys import name_key, normal_words
+from ecphoryrag.types import Entity, Evidence, Recall, Sentence
 
 ENTITIES = 10
 """Most active entities looked for in sentences."""
@@ -25,7 +25,7 @@ def by_worth(evidence: Evidence, sentences: Sequence[Sentence], recall: Recall) 
     words = [[word.norm for word in normal_words(sentence.text)] for sentence in sentences]
     asked = {word.norm for word in normal_words(recall.question)}
     frequency = Counter(word for found in words for word in asked.intersection(found))
-    keys = [f" {ranked.entity.key} " for ranked in recall.entities[:ENTITIES]]
+    keys = [_running_keys(ranked.entity) for ranked in recall.entities[:ENTITIES]]
     spans = [(r.start, r.end) for r in recall.relations if r.document_id == evidence.chunk.document_id]
     worth = []
     for at, sentence in enumerate(sentences):
@@ -33,11 +33,16 @@ def by_worth(evidence: Evidence, sentences: Sequence[Sentence], recall: Recall) 
         running = f" {' '.join(words[at])} "
         worth.append(
             sum(math.log(1 + len(sentences) / frequency[word]) for word in sorted(asked.intersection(words[at])))
-            + ENTITY_WORTH * sum(key in running for key in keys)
+            + ENTITY_WORTH * sum(any(key in running for key in names) for names in keys)
             + RELATION_WORTH * any(first < end and last > start for first, last in spans)
             + FIRST_WORTH * (at == 0)
         )
     return sorted(range(len(sentences)), key=lambda at: (-worth[at], at))
+
+
+def _running_keys(entity: Entity) -> set[str]:
+    """The keys by which texts name the entity, as they stand in running words; several if names were merged in it."""
+    return {f" {key} " for key in (entity.key, *map(name_key, entity.aliases)) if key}
 
 
 def link_lines(recall: Recall, pieces: Sequence[Piece]) -> list[str]:

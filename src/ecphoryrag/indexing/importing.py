@@ -14,11 +14,13 @@ from typing import IO, Any, NoReturn
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ecphoryrag.decisions import Decision
 from ecphoryrag.errors import InputError, JobStopped, ModelError, StoreError
+from ecphoryrag.indexing.decided import decision_of
 from ecphoryrag.indexing.interrupts import held_interrupts
 from ecphoryrag.indexing.passages import passage_head, passage_vectors
 from ecphoryrag.indexing.progress import Progress, ProgressCallback
-from ecphoryrag.ports import EXPORT_VERSION, Encoder, Exported, IndexedDocument, Store, Vectors
+from ecphoryrag.ports import DECISION, EXPORT_VERSION, Encoder, Exported, IndexedDocument, Store, Vectors
 from ecphoryrag.settings.indexing import IndexingSettings
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.types import (
@@ -36,6 +38,7 @@ from ecphoryrag.types import (
 )
 from ecphoryrag.types import Field as MentionField
 
+DECISION_LINE = f'{{"{DECISION}":'.encode("ascii")
 LINE_BYTES = 2**28
 """Of a line at most: a longer one is no document that a store could hold, or no export."""
 HALF = np.dtype("<f2")
@@ -57,6 +60,7 @@ class _Header(_Part):
     format: int
     encoder: _Encoder | None
     documents: int = Field(ge=0)
+    decisions: int = Field(default=0, ge=0)
     vectors: bool
 
 
@@ -112,7 +116,7 @@ def import_lines(
     kept = header.encoder
     same = kept is not None and EncoderIdentity(**kept.model_dump()) == store.encoder
     dimension = store.encoder.dimension if same and header.vectors else None
-    run = _Run(store, encoder, dimension, header.documents, progress)
+    run = _Run(store, encoder, dimension, header.documents + header.decisions, progress)
     interrupted, stopped = False, None
     try:
         run.all(_batches(lines, name, settings.batch), name)
@@ -150,6 +154,7 @@ class _Run:
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     lines: int = 0
     chunks: int = 0
     mentions: int = 0
@@ -162,6 +167,9 @@ class _Run:
             for number, line in batch:
                 self.lines += 1
                 try:
+                    if line.startswith(DECISION_LINE):
+                        self.decisions.append(decision_of(_parsed(line)))
+                        continue
                     found.append(_exported(line, self.dimension))
                 except InputError as error:
                     self.failed.append(Failure(f"{name}:{number}", str(error)))
@@ -179,6 +187,10 @@ class _Run:
             self.failed.append(
                 Failure(name, f"it says that it holds {self.total} documents, and holds {self.lines}: it was cut off")
             )
+        try:
+            self.store.decisions().record(self.decisions)
+        except InputError as error:
+            self.failed.append(Failure(f"{name}: decisions", f"none of them was taken: {error}"))
 
     def with_vectors(self, found: list[Exported]) -> list[Exported]:
         """The same with the vectors of this store's encoder."""

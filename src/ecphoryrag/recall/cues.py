@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.text.keys import is_linkable, normal_words
 
 LONGEST_NAME = 16
@@ -45,6 +46,8 @@ class CueRule:
     """(m,) whether any chunk that may be recalled mentions it."""
     common: float
     """More documents than this make a name of one word common."""
+    namesakes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Key to all entities that bear the name, where splits made several: a question that says it may mean any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,19 @@ def find_cues(question: str, rule: CueRule, aliases: NDArray[np.int32], *, is_na
             if not as_name and not _tells(key, common=frequency > rule.common):
                 continue
             taken[at : at + length] = [True] * length
-            same = [other for other in aliases_of(entity, aliases) if rule.mentioned[other]]
+            others = [*aliases_of(entity, aliases), *(one for one in rule.namesakes.get(key, ()) if one != entity)]
+            same = [other for other in others if rule.mentioned[other]]
             found.append(FoundCue(start, end, (entity, *same), frequency))
     return sorted(found, key=lambda cue: cue.start or 0)
+
+
+def namesakes(snapshot: Snapshot) -> dict[str, list[int]]:
+    """By key the entities that bear its name, where decisions about names have changed what does."""
+    found: dict[str, list[int]] = {}
+    for entity, names in sorted(snapshot.names.items()):
+        for name in names:
+            found.setdefault(name, []).append(entity)
+    return found
 
 
 def add_named(

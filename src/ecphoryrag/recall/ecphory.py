@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecphoryrag.recall.activate import chunk_seeds, cue_weights, join_seeds
 from ecphoryrag.recall.chains import Chains, Walkable, chains
-from ecphoryrag.recall.cues import CueRule, FoundCue, ToldNames, add_named, find_cues
+from ecphoryrag.recall.cues import CueRule, FoundCue, ToldNames, add_named, find_cues, namesakes
 from ecphoryrag.recall.flat import Scores
 from ecphoryrag.recall.graph import Graph, graph, to_chunk
 from ecphoryrag.recall.question import Asked, Likeness
@@ -59,6 +59,7 @@ def ecphory(
         held_by=asked.held_by,
         mentioned=known.mentioned,
         common=max(CUE_COMMON_LEAST, settings.cue_common * len(snapshot.document_ids)),
+        namesakes=namesakes(snapshot),
     )
     cues = find_cues(asked.text, rule, snapshot.aliases)
     if told.names and told.share > 0:

@@ -138,7 +138,7 @@ def _short_forms(snapshot: Snapshot, weight: float) -> sp.csr_array:
     Counted are the forms that are entities themselves (some text uses them), that are no title (they then have a
     document of their own), and that the chunk is not about already.
     """
-    about, keys = snapshot.about, snapshot.entity_keys
+    about = snapshot.about
     titles = set(about.indices[about.data == TITLE_CODE].tolist())
     chunks = np.repeat(np.arange(about.shape[0]), np.diff(about.indptr)).tolist()
     named = about.data != FREQUENT_CODE
@@ -149,7 +149,8 @@ def _short_forms(snapshot: Snapshot, weight: float) -> sp.csr_array:
         if not counts:
             continue
         if entity not in forms:
-            known = [snapshot.entity_positions.get(form) for form in short_forms(keys[entity])]
+            shorter = [form for name in snapshot.names_of(entity) for form in short_forms(name)]
+            known = [snapshot.entity_positions.get(form) for form in shorter]
             forms[entity] = [form for form in known if form is not None and form not in titles]
         cells += [(chunk, form) for form in forms[entity] if (chunk, form) not in held]
     where = np.array(sorted(set(cells)), np.int64).reshape(-1, 2)

@@ -25,12 +25,14 @@ class Place:
 class Passage:
     """A stored chunk with its mentions; sentences and words are found when asked for."""
 
-    def __init__(self, stored: StoredChunk, places: Mapping[str, Sequence[Place]], linked: Collection[str]) -> None:
+    def __init__(
+        self, stored: StoredChunk, places: Mapping[str, Sequence[Place]], linked: Mapping[str, Collection[str]]
+    ) -> None:
         self.stored = stored
         self._places = places
         """Of each entity key, where its mentions are; in the text first, by offset."""
         self._linked = linked
-        """Keys that the text says without a mention of their own."""
+        """Entities that the text names without a mention of their own, and the keys by which it may."""
         self._sentences: list[Sentence] | None = None
         self._words: list[Word] | None = None
         self._norms: list[str] = []
@@ -59,8 +61,8 @@ class Passage:
     def all_places(self, key: str) -> Sequence[Place]:
         """Its mentions; of a linked name the first place that says its words."""
         if key in self._linked:
-            said = self._said(key)
-            return () if said is None else (said,)
+            said = [place for name in self._linked[key] if (place := self._said(name)) is not None]
+            return said[:1]
         return self._places.get(key, ())
 
     def sentence_at(self, place: Place) -> Place | None:
@@ -96,11 +98,13 @@ def passages(view: View, positions: Iterable[int]) -> dict[int, Passage]:
     """The passages at these positions of the view's snapshot."""
     wanted = sorted(set(positions))
     found = {}
-    linked, keys = view.snapshot.linked, view.snapshot.entity_keys
+    snapshot = view.snapshot
+    linked, keys = snapshot.linked, snapshot.entity_keys
     for position, stored, mentions in zip(wanted, view.chunks(wanted), view.mentions(wanted), strict=True):
         places: dict[str, list[Place]] = defaultdict(list)
         for mention in sorted(mentions, key=lambda mention: (mention.field != "text", mention.start, mention.end)):
             places[mention.key].append(Place(mention.name, mention.start, mention.end, mention.field))
         start, end = linked.indptr[position : position + 2]
-        found[position] = Passage(stored, places, {keys[entity] for entity in linked.indices[start:end].tolist()})
+        named = {keys[entity]: snapshot.names_of(entity) for entity in linked.indices[start:end].tolist()}
+        found[position] = Passage(stored, places, named)
     return found

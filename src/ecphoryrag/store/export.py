@@ -1,6 +1,7 @@
-"""A store as lines of JSON: a header, then a document a line with all that was derived from it.
+"""A store as lines of JSON: a header, a document a line with all that was derived from it, a decision a line.
 
-Documents by id, keys by name, no row numbers, no times: stores that hold the same give the same bytes.
+Documents by id, decisions in the order in which they were made, keys by name, no row numbers, no times: stores that
+hold the same give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import IO
 
 import apsw
 
+from ecphoryrag.decisions import Decision
 from ecphoryrag.errors import StoreDamaged
-from ecphoryrag.ports import EXPORT_VERSION
+from ecphoryrag.ports import DECISION, EXPORT_VERSION, PLAIN_EXPORT_VERSION
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import check_path, open_reader, transaction
+from ecphoryrag.store.decisions import read_decisions
 from ecphoryrag.store.faults import translating
 from ecphoryrag.store.identity import ENCODER, read_identity
 from ecphoryrag.store.invariants import PENDING, UNREADABLE
@@ -46,7 +49,8 @@ def export_store(path: Path, output: IO[str], *, vectors: bool = False) -> Expor
     documents = chunks = 0
     with translating(path), closing(open_reader(path)) as connection, transaction(connection, "DEFERRED"):
         rows = list(sql.rows(connection, "SELECT row, CAST(id AS BLOB) FROM documents ORDER BY id"))
-        output.write(_line(_header(connection, path, len(rows), vectors=vectors)))
+        decisions = _decisions(connection, left_out)
+        output.write(_line(_header(connection, path, len(rows), len(decisions), vectors=vectors)))
         for row, name in rows:
             try:
                 record, count = _record(connection, row, name.decode("utf-8"), vectors=vectors)
@@ -55,6 +59,8 @@ def export_store(path: Path, output: IO[str], *, vectors: bool = False) -> Expor
                 continue
             output.write(_line(record))
             documents, chunks = documents + 1, chunks + count
+        for one in decisions:
+            output.write(_line({DECISION: one.record()}))
     return ExportReport(documents, chunks, tuple(left_out), time.perf_counter() - started)
 
 
@@ -62,18 +68,32 @@ def _line(record: dict[str, JsonValue]) -> str:
     return json.dumps(record, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def _header(connection: apsw.Connection, path: Path, documents: int, *, vectors: bool) -> dict[str, JsonValue]:
+def _decisions(connection: apsw.Connection, left_out: list[Failure]) -> list[Decision]:
+    """Those that can be read; if there are some that cannot, one failure says so."""
+    try:
+        return read_decisions(connection)
+    except (*UNREADABLE, StoreDamaged) as error:
+        left_out.append(Failure("decisions about names", f"they cannot be read ({error})"))
+        return []
+
+
+def _header(
+    connection: apsw.Connection, path: Path, documents: int, decisions: int, *, vectors: bool
+) -> dict[str, JsonValue]:
     try:
         encoder = read_identity(connection, ENCODER, path)
     except StoreDamaged:
         encoder = None  # the texts are worth having all the same
-    return {
-        "ecphory_export": EXPORT_VERSION,
+    header: dict[str, JsonValue] = {
+        "ecphory_export": EXPORT_VERSION if decisions else PLAIN_EXPORT_VERSION,
         "format": FORMAT,
         "encoder": None if encoder is None else asdict(encoder),
         "documents": documents,
         "vectors": vectors and encoder is not None,
     }
+    if decisions:
+        header["decisions"] = decisions
+    return header
 
 
 def _record(connection: apsw.Connection, row: int, id_: str, *, vectors: bool) -> tuple[dict[str, JsonValue], int]:

@@ -289,6 +289,18 @@ TABLES_AT_ODDS = (
     ("orphan", "SELECT count(*) FROM completions WHERE chunk NOT IN (SELECT row FROM chunks)", "completions", "chunk"),
     ("orphan", "SELECT count(*) FROM next_vectors WHERE chunk NOT IN (SELECT row FROM chunks)", "vectors", "chunk"),
     (
+        "orphan",
+        "SELECT count(*) FROM decided_keys WHERE decision NOT IN (SELECT number FROM decisions)",
+        "decided_keys",
+        "decision",
+    ),
+    (
+        "orphan",
+        "SELECT count(*) FROM decided_places WHERE decision NOT IN (SELECT number FROM decisions)",
+        "decided_places",
+        "decision",
+    ),
+    (
         "extractor",
         "SELECT count(*) FROM documents WHERE extractor NOT IN (SELECT row FROM extractors)",
         "documents",

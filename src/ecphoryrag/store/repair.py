@@ -16,6 +16,7 @@ from ecphoryrag.errors import StoreDamaged
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp, remove_cache
 from ecphoryrag.store.connections import beside, open_reader, open_writer, stop_logging, transaction
+from ecphoryrag.store.decisions import remove_faulty
 from ecphoryrag.store.faults import translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
 from ecphoryrag.store.invariants import PENDING, Fault, Read, examine_document, vector_fault
@@ -33,7 +34,7 @@ DAMAGED = "damaged"
 """Stands for the hash of a content that is not what was added."""
 BESIDE = frozenset({"cache", "ledger"})
 """Kinds of flaws that are mended without touching the store."""
-LOST = frozenset({"hash", "metadata"})
+LOST = frozenset({"hash", "metadata", "decision"})
 """Kinds that are consistent again afterwards, but without what was lost."""
 _LOOSE = ("mentions", "aliases", "failures", "completions", "next_vectors")
 
@@ -91,6 +92,7 @@ def _mend(connection: apsw.Connection, path: Path) -> None:
             read, faults = examine_document(connection, row, dimension)
             _mend_document(connection, read, faults)
         _mend_next(connection, path)
+        remove_faulty(connection)
         connection.execute("DELETE FROM entities WHERE row NOT IN (SELECT entity FROM mentions)")
         _index_again(connection)
         _set(connection, "state", secrets.token_hex(8))

@@ -121,6 +121,40 @@ def _keep_next_vectors(connection: apsw.Connection) -> None:
     connection.execute(NEXT_VECTORS)
 
 
+DECISIONS = """
+CREATE TABLE decisions (            -- of the user about names; see ecphoryrag.decisions
+    number INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,             -- merge or split
+    target TEXT,                    -- key of what is shown or made
+    qualifier TEXT NOT NULL,
+    filter TEXT,                    -- JSON object
+    reason TEXT NOT NULL,
+    undone INTEGER NOT NULL         -- 0 or 1
+) STRICT;
+CREATE TABLE decided_keys (
+    decision INTEGER NOT NULL REFERENCES decisions ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    PRIMARY KEY (decision, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE decided_places (       -- documents, and mentions in them, that a split selects
+    decision INTEGER NOT NULL REFERENCES decisions ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    document TEXT NOT NULL,         -- id; the document need not be there
+    key TEXT,                       -- NULL in this and the rest: all of the document
+    field INTEGER,                  -- as in mentions
+    start INTEGER,
+    before TEXT,                    -- checksums of the words around
+    after TEXT,
+    PRIMARY KEY (decision, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX decided_places_by_document ON decided_places (document);
+"""
+
+
+def _keep_decisions(connection: apsw.Connection) -> None:
+    connection.execute(DECISIONS)
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     """A change of the tables; its number is the format it leads to."""
@@ -134,6 +168,7 @@ MIGRATIONS = (
     Migration(1, "create the tables", _create),
     Migration(2, "keep which chunks could not be extracted", _keep_failures),
     Migration(3, "keep the vectors of the next encoder", _keep_next_vectors),
+    Migration(4, "keep what is decided about names", _keep_decisions),
 )
 FORMAT = MIGRATIONS[-1].number
 """The newest format: the one that this version reads and writes."""

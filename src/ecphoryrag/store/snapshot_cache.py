@@ -34,7 +34,28 @@ def write_snapshot(path: Path, stamp: str, snapshot: Snapshot, half: NDArray[np.
         arrays[f"{name}.shape"] = np.array(matrix.shape, np.int64)
     for name in _ARRAYS:
         arrays[name] = getattr(snapshot, name)
+    if snapshot.names or len(snapshot.entity_positions) > len(snapshot.entity_keys):
+        arrays |= _names(snapshot)
     return write_cache(path, f"snapshot {LAYOUT} {stamp}", arrays)
+
+
+def _names(snapshot: Snapshot) -> Arrays:
+    """What decisions about names add: names that lead to an entity of another key, and by which names it is met."""
+    keys = snapshot.entity_keys
+    lead = sorted((key, at) for key, at in snapshot.entity_positions.items() if keys[at] != key)
+    names = [(name, entity) for entity, found in sorted(snapshot.names.items()) for name in found]
+    arrays: Arrays = {}
+    for part, pairs in (("lead", lead), ("names", names)):
+        arrays[f"{part}.text"], arrays[f"{part}.offsets"] = pack_strings([name for name, _ in pairs])
+        arrays[f"{part}.entities"] = np.array([at for _, at in pairs], np.int32)
+    return arrays
+
+
+def _pairs(arrays: Arrays, part: str) -> list[tuple[str, int]]:
+    if f"{part}.entities" not in arrays:
+        return []
+    strings = unpack_strings(arrays[f"{part}.text"], arrays[f"{part}.offsets"])
+    return list(zip(strings, arrays[f"{part}.entities"].tolist(), strict=True))
 
 
 def read_snapshot(path: Path, stamp: str) -> Snapshot | None:
@@ -43,6 +64,9 @@ def read_snapshot(path: Path, stamp: str) -> Snapshot | None:
     if arrays is None:
         return None
     strings = {name: unpack_strings(arrays[f"{name}.text"], arrays[f"{name}.offsets"]) for name in _STRINGS}
+    names: dict[int, list[str]] = {}
+    for name, entity in _pairs(arrays, "names"):
+        names.setdefault(entity, []).append(name)
     half: NDArray[np.float16] = arrays["vectors"].astype(HALF, copy=False)
     return Snapshot(
         generation=int(arrays["generation"][0]),
@@ -50,7 +74,8 @@ def read_snapshot(path: Path, stamp: str) -> Snapshot | None:
         chunk_documents=arrays["chunk_documents"],
         chunk_rows=arrays["chunk_rows"],
         entity_keys=strings["entity_keys"],
-        entity_positions={key: position for position, key in enumerate(strings["entity_keys"])},
+        entity_positions={key: position for position, key in enumerate(strings["entity_keys"])}
+        | dict(_pairs(arrays, "lead")),
         mentions=_matrix(arrays, "mentions", "csr"),
         about=_matrix(arrays, "about", "csr"),
         linked=_matrix(arrays, "linked", "csr"),
@@ -59,6 +84,7 @@ def read_snapshot(path: Path, stamp: str) -> Snapshot | None:
         term_counts=_matrix(arrays, "term_counts", "csc"),
         title_term_counts=_matrix(arrays, "title_term_counts", "csc"),
         vectors=unit_rows(half),
+        names={entity: tuple(found) for entity, found in names.items()},
     )
 
 

@@ -14,6 +14,8 @@ from ecphoryrag.store import sql
 from ecphoryrag.store.arrays import HALF, csr, integers, positions_of
 from ecphoryrag.store.lexical import term_counts
 from ecphoryrag.store.linking import NOT_NAMES, find_linked
+from ecphoryrag.store.resolved import Resolved
+from ecphoryrag.store.resolving import read_resolution
 from ecphoryrag.vectors import unit_rows
 
 _LINKABLE = """
@@ -26,6 +28,7 @@ def build_snapshot(connection: apsw.Connection, generation: int, half: NDArray[n
     """The snapshot of what the connection's open transaction sees; ``half`` comes from :func:`read_vectors`."""
     documents = list(sql.rows(connection, "SELECT id, row FROM documents ORDER BY id"))
     document_rows = np.array([row for _, row in documents], np.int64)
+    resolution = read_resolution(connection)
     keys = list(sql.rows(connection, "SELECT key, row FROM entities ORDER BY key"))
     entity_rows = np.array([row for _, row in keys], np.int64)
     entity_keys = [key for key, _ in keys]
@@ -38,12 +41,23 @@ def build_snapshot(connection: apsw.Connection, generation: int, half: NDArray[n
     chunk_rows = chunks[:, 0]
     cells = _mentions(connection, chunk_rows, entity_rows)
     shape = (len(chunk_rows), len(entity_rows))
-    _, first, counts = np.unique(_codes(cells, shape), return_index=True, return_counts=True)
-    pairs, kinds = cells[first, :2], cells[first, 2]
+    pairs, kinds, counts = _counted(cells, shape)
     terms = term_counts(connection, chunk_rows)
     linked = _linked(connection, chunk_rows, entity_rows, entity_keys, pairs)
-    about = kinds < NOT_ABOUT
     positions = {key: position for position, key in enumerate(entity_keys)}
+    if resolution is None:
+        aliases = _aliases(connection, positions)
+    else:
+        found = Resolved(connection, resolution, chunk_rows, entity_keys)
+        cells = _ordered(found.mentions(entity_rows, NOT_ABOUT))
+        entity_keys = list(resolution.keys)
+        shape = (len(chunk_rows), len(entity_keys))
+        pairs, kinds, counts = _counted(cells, shape)
+        linked = found.linked(linked)
+        linked = linked[~np.isin(_codes(linked, shape), _codes(pairs, shape))]
+        aliases = found.aliases()
+        positions = {key: position for position, key in enumerate(entity_keys)} | dict(resolution.lead)
+    about = kinds < NOT_ABOUT
     return Snapshot(
         generation=generation,
         document_ids=[id for id, _ in documents],  # noqa: A001 - the field's own word
@@ -54,11 +68,12 @@ def build_snapshot(connection: apsw.Connection, generation: int, half: NDArray[n
         mentions=csr(pairs, counts, shape, np.float32),
         about=csr(pairs[about], kinds[about], shape, np.int8),
         linked=csr(linked, np.ones(len(linked)), shape, np.float32),
-        aliases=_aliases(connection, positions),
+        aliases=aliases,
         terms={term: column for column, term in enumerate(terms.terms)},
         term_counts=terms.body,
         title_term_counts=terms.title,
         vectors=unit_rows(half),
+        names={} if resolution is None else dict(resolution.names),
     )
 
 
@@ -79,7 +94,19 @@ def _mentions(
     found[:, 0] = positions_of(found[:, 0], chunk_rows)
     found[:, 1] = positions_of(found[:, 1], entity_rows)
     found[found[:, 2] == 0, 2] = NOT_ABOUT
-    return found[np.lexsort((found[:, 2], found[:, 1], found[:, 0]))]
+    return _ordered(found)
+
+
+def _ordered(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    return cells[np.lexsort((cells[:, 2], cells[:, 1], cells[:, 0]))]
+
+
+def _counted(
+    cells: NDArray[np.int64], shape: tuple[int, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(pairs, 2) chunk and entity, once each, (pairs,) the first kind of each, (pairs,) how often it is there."""
+    _, first, counts = np.unique(_codes(cells, shape), return_index=True, return_counts=True)
+    return cells[first, :2], cells[first, 2], counts
 
 
 def _linked(

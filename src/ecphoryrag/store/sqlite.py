@@ -27,7 +27,9 @@ from ecphoryrag.store.connections import (
     stop_logging,
     transaction,
 )
-from ecphoryrag.store.entities import read_entities
+from ecphoryrag.store.deciding import Deciding
+from ecphoryrag.store.decisions import forget_documents
+from ecphoryrag.store.entities import read_all_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
 from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
@@ -217,6 +219,7 @@ class SqliteStore:
             for row in rows.values():
                 if row is not None:
                     delete(connection, row)
+            forget_documents(connection, wanted)
             _set(connection, "forgotten", FORGOTTEN)
         self.flush()
 
@@ -255,9 +258,7 @@ class SqliteStore:
         remove_cache(self._beside.snapshot)
         if gone == FORGOTTEN and self._beside.vectors.exists():
             with self._readers.connection() as reading:
-                described = read_entities(reading, None)
-                keys = sql.rows(reading, "SELECT row FROM entities ORDER BY key")
-                kept = [described[row] for (row,) in keys]
+                kept = read_all_entities(reading)
                 state = json.dumps(read_stamp(reading))
             EntityVectors(self._beside.vectors, self._encoder, writable=True).keep_only(kept, state)
 
@@ -351,6 +352,10 @@ class SqliteStore:
         with self._readers.connection() as newer:
             if read_stamp(newer) != stamp:
                 remove_cache(self._beside.snapshot)
+
+    def decisions(self) -> Deciding:
+        """Decisions about names: what is recorded, undone and listed."""
+        return Deciding(self._path, self._reading, self._write)
 
     def incomplete(self) -> list[str]:
         """Ids of the documents with failed chunks, in order."""

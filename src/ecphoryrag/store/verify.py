@@ -16,6 +16,7 @@ from ecphoryrag.errors import NotAStore, StoreDamaged, StoreError, StoreTooNew
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp
 from ecphoryrag.store.connections import beside, check_path, format_of, transaction
+from ecphoryrag.store.decisions import decision_faults
 from ecphoryrag.store.faults import SYMPTOMS, translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
 from ecphoryrag.store.invariants import (
@@ -178,6 +179,8 @@ def _check_tables(connection: apsw.Connection, path: Path, flaws: Flaws) -> None
         count = sql.value(connection, query)
         if count:
             flaws.add(kind, f"table {what}", "mendable", f"{count} rows refer to a {missing} that is missing", _REPAIR)
+    for number, what in decision_faults(connection):
+        flaws.add("decision", f"decision {number}", "lost", what, f"{_REPAIR}: it is removed, and can be made again")
     unnamed = sql.value(connection, UNNAMED)
     if unnamed:
         flaws.add("entity", "table entities", "mendable", f"{unnamed} entities are mentioned nowhere", _REPAIR)

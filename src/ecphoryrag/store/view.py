@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from ecphoryrag.ports import Encoder, StoredChunk, Vectors, Where
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
-from ecphoryrag.store.entities import read_entities
+from ecphoryrag.store.entities import read_all_entities, read_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
 from ecphoryrag.store.filters import Filter, Filterable
 from ecphoryrag.store.lexical import Tokenizer
+from ecphoryrag.store.resolving import Resolution, read_resolution
 from ecphoryrag.store.rows import Texts, read_mentions
 from ecphoryrag.types import Chunk, Entity, Mention
 
@@ -61,7 +62,8 @@ class Shared:
         self.encoding = threading.Lock()
         self.snapshot: Snapshot | None = None
         self.entities: dict[int, Entity] = {}
-        self.entity_rows: NDArray[np.int64] | None = None
+        self.resolution: Resolution | None = None
+        self.resolved = False
         self.filterable: list[Filterable] | None = None
         self.masks: dict[str, NDArray[np.bool_]] = {}
         self.entity_vectors: dict[str, Vectors] = {}
@@ -133,29 +135,34 @@ class SqliteView:
     def mentions(self, positions: Sequence[int]) -> list[list[Mention]]:
         """For each of these chunks the mentions in its title and text, by offset, those of the title first."""
         found: list[list[Mention]] = []
+        resolution = self.resolution()
         for position in positions:
             row = int(self._snapshot.chunk_rows[position])
             document = sql.value(self._connection, "SELECT document FROM chunks WHERE row = ?", (row,))
             mentions = read_mentions(self._connection, row, self._shared.texts(self._connection, document))
+            if resolution is not None:
+                mentions = resolution.resolved(row, mentions)
             found.append(sorted(mentions, key=lambda mention: (mention.field == "text", mention.start, mention.end)))
         return found
 
     def entities(self, positions: Sequence[int]) -> list[Entity]:
         """The entities at these positions of the snapshot, in the order asked for."""
         shared = self._shared
+        keys = self._snapshot.entity_keys
         with shared.lock:
-            rows = self._entity_rows()
             missing = [position for position in dict.fromkeys(map(int, positions)) if position not in shared.entities]
             if missing:
-                found = read_entities(self._connection, [int(rows[position]) for position in missing])
-                shared.entities.update((position, found[int(rows[position])]) for position in missing)
+                found = read_entities(self._connection, self.resolution(), [keys[position] for position in missing])
+                shared.entities.update((position, found[keys[position]]) for position in missing)
             return [shared.entities[int(position)] for position in positions]
 
-    def _entity_rows(self) -> NDArray[np.int64]:
-        if self._shared.entity_rows is None:
-            rows = sql.rows(self._connection, "SELECT row FROM entities ORDER BY key")
-            self._shared.entity_rows = np.array([row for (row,) in rows], np.int64)
-        return self._shared.entity_rows
+    def resolution(self) -> Resolution | None:
+        """What decisions about names make of the mentions, read once a generation."""
+        shared = self._shared
+        with shared.lock:
+            if not shared.resolved:
+                shared.resolution, shared.resolved = read_resolution(self._connection), True
+            return shared.resolution
 
     def entity_vectors(self, encoder: Encoder) -> Vectors:
         """(m, d) vectors of name and defining sentence of all entities, computed on first need and cached."""
@@ -173,8 +180,7 @@ class SqliteView:
         state = json.dumps(self._shared.stamp)
         found = cache.written_for(state)
         if found is None:
-            described = read_entities(self._connection, None)
-            found = cache.of([described[int(row)] for row in self._entity_rows()], encoder, state)
+            found = cache.of(read_all_entities(self._connection), encoder, state)
         return found
 
 
