@@ -299,7 +299,7 @@ def test_what_cannot_be_decided_changes_nothing(store: Store, path: Path) -> Non
         (InputError, lambda: names.split("Hermes", "?!", every)),
         (InputError, lambda: names.split("Hermes", "x", Selection())),
         (InputError, lambda: names.split("Hermes", "x", Selection(where={}))),
-        (InputError, lambda: names.split("Hermes", "x", Selection(where={"a": {"b": 1}}))),  # type: ignore[dict-item]
+        (InputError, lambda: names.split("Hermes", "x", Selection(where={"a": {"b": 1}}))),
         (DocumentNotFound, lambda: names.split("Hermes", "x", Selection(documents=("none",)))),
         (EntityNotFound, lambda: names.split("Hermes", "x", Selection(chunks=(("sky", 0),)))),
         (EntityNotFound, lambda: names.split("Hermes", "x", Selection(mentions=(9,)))),
