@@ -107,7 +107,7 @@ class HippoRAG2:
 
         Raises InputError for a file of triples that cannot be read, and ModelError as encoder and language model do.
         """
-        started = time.perf_counter()
+        started = self._kit.clock.now()
         setting, encoder = self._setting, self._kit.encoder
         openie = Path(setting.openie) if setting.openie else None
         opened = read_triples(documents, openie, self._kit)
@@ -124,7 +124,7 @@ class HippoRAG2:
         if kept is None:
             arrays, spent = self._build(documents, facts)
             figures = _figures(facts, arrays)
-            report = Indexed(opened.usage + spent, time.perf_counter() - started, figures, opened.notes)
+            report = Indexed(opened.usage + spent, self._kit.clock.now() - started, figures, opened.notes)
             save_index(self._kit.folder, made_of, report, arrays)
         else:
             report, arrays = kept

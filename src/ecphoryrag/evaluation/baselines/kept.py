@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecphoryrag.evaluation.baselines.port import Indexed
+from ecphoryrag.evaluation.baselines.port import Clock, Indexed
 from ecphoryrag.types import JsonValue, Usage
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -69,9 +69,11 @@ def save_index(folder: Path, made_of: str, report: Indexed, arrays: Arrays) -> N
 class Journal:
     """Results of calls that were paid for, by key, each with what it cost; on disk as soon as it is added."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        """``clock`` is told of the seconds that a result, when it is found, had taken."""
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / _JOURNAL
+        self._clock = clock
         self._kept: dict[str, tuple[JsonValue, Usage]] = {}
         whole = 0
         for line in self._lines():
@@ -87,7 +89,10 @@ class Journal:
 
     def find(self, key: str) -> tuple[JsonValue, Usage] | None:
         """The result under this key and what it cost."""
-        return self._kept.get(key)
+        found = self._kept.get(key)
+        if found is not None:
+            self._clock.skip(found[1].seconds)
+        return found
 
     def add(self, key: str, value: JsonValue, usage: Usage) -> None:
         """Keep a result."""

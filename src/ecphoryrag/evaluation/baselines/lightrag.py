@@ -132,7 +132,7 @@ class LightRAG:
 
         Raises ModelError as encoder and language model do; what was paid until then is in the folder.
         """
-        started = time.perf_counter()
+        started = self._kit.clock.now()
         settings = ChunkSettings(budget=self._setting.chunk_tokens, overlap=OVERLAP)
         titled = [(one.title, chunk) for one in documents for chunk in chunk_document(one, settings)]
         extracted, usage, notes = extract(titled, self._setting.gleanings, self._kit)
@@ -153,7 +153,7 @@ class LightRAG:
                 "entities": len(merged.entities),
                 "relations": len(merged.relations),
             }
-            report = Indexed(usage + paid + spent, time.perf_counter() - started, figures, (*notes, *cut))
+            report = Indexed(usage + paid + spent, self._kit.clock.now() - started, figures, (*notes, *cut))
             save_index(self._kit.folder, made_of, report, arrays)
         else:
             report, arrays = kept

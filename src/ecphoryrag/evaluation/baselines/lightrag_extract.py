@@ -117,7 +117,7 @@ def extract(
 
     What was read is in the folder at once. Raises ModelError if the model makes no more calls.
     """
-    journal, maker = Journal(kit.folder), language.model_of(kit, METHOD).identity
+    journal, maker = Journal(kit.folder, kit.clock), language.model_of(kit, METHOD).identity
     found: list[Extracted] = []
     usage, failed = Usage(), list[str]()
     for number, (title, chunk) in enumerate(chunks):

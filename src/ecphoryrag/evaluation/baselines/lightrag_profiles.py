@@ -138,7 +138,7 @@ def summarise(merged: Profiles, kit: Kit) -> tuple[Profiles, Usage, tuple[str, .
 class _Summing:
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
-        self._journal = Journal(kit.folder)
+        self._journal = Journal(kit.folder, kit.clock)
         self.usage = Usage()
         self.failed: list[str] = []
 

@@ -105,7 +105,7 @@ class MemoryMethod:
         return indexed
 
     def _build(self, folder: Path, documents: Sequence[Document]) -> Indexed:
-        start = time.perf_counter()
+        start = self._kit.clock.now()
         memory = self._memory = self._open(folder)
         report = memory.add(documents, progress=lambda progress: self._kit.tell("index", progress.done, len(documents)))
         if report.interrupted:
@@ -124,7 +124,7 @@ class MemoryMethod:
             notes.append(f"{len(report.failed) - 5} more documents were not indexed")
         if report.incomplete:
             notes.append(f"{len(report.incomplete)} documents have chunks that could not be extracted")
-        return Indexed(usage, time.perf_counter() - start, figures, tuple(notes))
+        return Indexed(usage, self._kit.clock.now() - start, figures, tuple(notes))
 
     def retrieve(self, question: str, k: int) -> Retrieved:
         """The first ``k`` distinct documents, each at the place of its best chunk, as ``ecphory eval`` ranks them.

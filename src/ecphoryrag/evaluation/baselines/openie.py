@@ -77,7 +77,7 @@ def read_triples(documents: Sequence[Document], openie: Path | None, kit: Kit) -
     if openie is not None:
         return given_triples(openie, documents)
     maker = triples_made_of(None, kit)
-    journal = Journal(kit.folder)
+    journal = Journal(kit.folder, kit.clock)
     triples: list[tuple[Triple, ...]] = []
     usage, failed = Usage(), list[str]()
     for number, document in enumerate(documents):

@@ -6,6 +6,7 @@ retrieval alone.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,25 @@ from ecphoryrag.types import Path as Road
 
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is being done, how many are done, and of how many (None if unknown)."""
+
+
+class Clock:
+    """Seconds as they would have passed had no reply been kept by an earlier sitting, or for an earlier method.
+
+    Without it a method that is indexed after another of the same prompts, or resumed, would look fast. Kept replies
+    count one after the other, also where a server had answered several at once.
+    """
+
+    def __init__(self) -> None:
+        self._kept = 0.0
+
+    def now(self) -> float:
+        """Seconds from an arbitrary start."""
+        return time.perf_counter() + self._kept
+
+    def skip(self, seconds: float) -> None:
+        """A kept reply took the place of a call that had taken so long."""
+        self._kept += seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +55,8 @@ class Kit:
     parameters: Mapping[str, JsonValue] = field(default_factory=dict)
     """The method's own, by name; an unknown one is an error."""
     tell: Tell = lambda what, done, total: None
+    clock: Clock = field(default_factory=Clock)
+    """Of what indexing takes."""
 
 
 @dataclass(frozen=True, slots=True)

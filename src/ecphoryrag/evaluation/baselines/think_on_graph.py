@@ -119,7 +119,7 @@ class ThinkOnGraph:
 
     def index(self, documents: Sequence[Document]) -> Indexed:
         """Triples, and vectors of the names in them. Raises InputError and ModelError as ``hipporag2`` does."""
-        started = time.perf_counter()
+        started = self._kit.clock.now()
         encoder = self._kit.encoder
         opened = read_triples(documents, self._openie, self._kit)
         links = link(opened.triples)
@@ -136,7 +136,7 @@ class ThinkOnGraph:
             self._kit.tell("embedding names", 0, len(names))
             encoded = encoder.encode(names, "passage")
             figures = {"phrases": len(names), "facts": len(links.passages)}
-            seconds = time.perf_counter() - started
+            seconds = self._kit.clock.now() - started
             report = Indexed(opened.usage + encoded.usage, seconds, figures, opened.notes)
             save_index(self._kit.folder, made_of, report, {"names": encoded.vectors})
             vectors = encoded.vectors

@@ -6,7 +6,7 @@ encoders = ["static", "minilm"]  # each method with each of them
 generator = "local"              # of the answers; left out: nothing is answered, retrieval alone is measured
 k = 5                            # pieces of evidence that the reader is given; a list: one after the other
 seeds = [0]                      # each draws a sample of questions; several need `questions`
-questions = 25                   # a set; left out: all
+questions = 25                   # a set; left out: all; 0: nothing is asked, and what indexing takes is measured alone
 normalisation = "squad"          # or "loose", as the publication's code has it
 code = "strict"                  # or "version": see below
 frozen = "frozen.json"           # for split = "test" alone: the settings chosen on development questions
@@ -21,6 +21,7 @@ questions = "musique_ans_v1.0_dev.jsonl"
 # corpus, for the formats ecphory and hipporag; aliases, for 2wikimultihopqa; titles = false
 # development = 300              # the file holds both splits: so many questions, drawn from their ids, are development
 # pool = "sample"                # the corpus holds the passages of the sample alone, which is easier
+# passages = 30                  # so many of its passages: gold of questions drawn by the seed, as many others, no more
 
 [[methods]]
 name = "paper"
@@ -43,7 +44,16 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+)
 
 from ecphoryrag.errors import EcphoryError, SettingsError
 from ecphoryrag.evaluation.answers import Normalisation
@@ -72,6 +82,7 @@ class DatasetConfig(_Part):
     titles: bool = True
     development: PositiveInt | None = None
     pool: Literal["all", "sample"] = "all"
+    passages: Annotated[int, Field(ge=2)] | None = None
 
 
 class MethodConfig(_Part):
@@ -104,7 +115,7 @@ class BenchConfig(_Part):
     generator: str | None = None
     k: Ks = 5
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
-    questions: PositiveInt | None = None
+    questions: NonNegativeInt | None = None
     normalisation: Normalisation = "squad"
     code: Literal["strict", "version"] = "strict"
     frozen: Path | None = None

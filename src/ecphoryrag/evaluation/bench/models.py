@@ -17,6 +17,7 @@ from typing import IO, Literal
 
 from ecphoryrag.calls.budget import Budget
 from ecphoryrag.errors import InputError, JobStopped, ModelError, ModelNotAvailable
+from ecphoryrag.evaluation.baselines.port import Clock
 from ecphoryrag.models.delegating import EncoderAround, GeneratorAround
 from ecphoryrag.ports import Encoded, Encoder, Generator, JsonSchema
 from ecphoryrag.types import Generation, JsonValue, Message, Usage
@@ -29,6 +30,8 @@ class Meter:
     """Adds up what models took since it was last read. May be told from several threads."""
 
     def __init__(self) -> None:
+        self.clock = Clock()
+        """For what indexing takes."""
         self._lock = threading.Lock()
         self._usage = Usage()
         self._replayed = 0.0
@@ -38,6 +41,7 @@ class Meter:
         with self._lock:
             self._usage += usage
             self._replayed += replayed
+            self.clock.skip(replayed)
 
     def take(self) -> tuple[Usage, float]:
         """The usage since the last time, and the seconds of it that did not pass now; both start again at nothing."""

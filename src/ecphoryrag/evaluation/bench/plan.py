@@ -91,8 +91,10 @@ class Data:
             config.titles,
         )
         asked = self.config
-        dataset = read(source, Selection(asked.split, config.development, asked.questions, seed, config.pool))
-        if len(asked.seeds) > 1:
+        dataset = read(
+            source, Selection(asked.split, config.development, asked.questions, seed, config.pool, config.passages)
+        )
+        if len(asked.seeds) > 1 and config.passages is None:
             whole = read(source, Selection(asked.split, config.development))
             if len(whole.questions) == asked.questions:
                 raise InputError(
@@ -184,7 +186,7 @@ class _Planner:
             "generator": models.generator or "none",
             "data": short([dataset.digests["corpus"], dataset.digests["questions"]]),
             "split": f"{config.split} {named.development or 'all'}",
-            "seed": str(seed) if config.questions else "all",
+            "seed": str(seed) if config.questions is not None else "all",
             "code": self.code.of(method, encoder, extractor, config.generator),
             "format": FORMAT,
         }

@@ -239,16 +239,22 @@ class _Runner:
 
     def _all(self, todo: Sequence[tuple[Planned, list[Question]]]) -> str | None:
         try:
-            if self.shared.generator is not None and any(questions for _, questions in todo):
+            due = [(cell, questions) for cell, questions in todo if questions or self._to_index(cell)]
+            if self.shared.generator is not None and due:
                 self.shared.generator.count_tokens([Message("user", "loads the model, so that no question waits")])
-            for cell, questions in todo:
-                if questions:
-                    self._cell(cell, questions)
+            for cell, questions in due:
+                self._cell(cell, questions)
         except KeyboardInterrupt:
             return "interrupted"
         except JobStopped as error:
             return str(error)
         return None
+
+    def _to_index(self, cell: Planned) -> bool:
+        """Whether nothing is to be asked, and the cell has no line that says what its index took."""
+        return self.config.questions == 0 and all(
+            row.key != cell.row.key or row.unavailable is not None for row in self.before.cells
+        )
 
     def _cell(self, cell: Planned, questions: Sequence[Question]) -> None:
         """Index, then ask. A method that cannot run is recorded with its reason, and the next one has its turn."""
@@ -260,7 +266,8 @@ class _Runner:
                 indexed = method.index(cell.dataset.documents)
                 self._stop_if_told()
                 self._record(cell, indexed)
-                self._ask_all(cell, method, questions, name)
+                if questions:
+                    self._ask_all(cell, method, questions, name)
         except CANNOT_RUN as error:
             self._stop_if_told()
             self.unavailable[name] = str(error)
@@ -279,6 +286,7 @@ class _Runner:
             ledger=None,  # the run keeps the replies itself
             parameters=cell.variant.given,
             tell=lambda what, done, total: self._tell(name, what, done, total),
+            clock=self.shared.meter.clock,
         )
         kit.folder.mkdir(parents=True, exist_ok=True)
         method = make(cell.row.method, kit)

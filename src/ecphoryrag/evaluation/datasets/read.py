@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from ecphoryrag.errors import InputError
 from ecphoryrag.evaluation.dataset import Dataset, Question, load_dataset
 from ecphoryrag.evaluation.datasets import official
+from ecphoryrag.evaluation.datasets.few import few_passages
 from ecphoryrag.evaluation.datasets.makers import require
 from ecphoryrag.evaluation.datasets.pool import Pool, RawQuestion, content_digest, gold_of, shuffled
 
@@ -49,6 +50,9 @@ class Selection:
     seed: int = 0
     pool: Literal["all", "sample"] = "all"
     """The corpus holds the passages of all questions of the file, or only of those drawn, which is easier."""
+    passages: int | None = None
+    """The corpus is cut to so many passages (:func:`.few.few_passages`), and the questions
+    to those whose gold is among them: for what is too dear to measure on all."""
 
 
 def read(source: Source, selection: Selection = Selection()) -> Dataset:
@@ -61,6 +65,11 @@ def read(source: Source, selection: Selection = Selection()) -> Dataset:
         if path is not None:
             require(path, source.format)
     _check(source, selection)
+    if selection.passages is not None:
+        whole = read(source, replace(selection, passages=None, count=None))
+        few = few_passages(whole, selection.passages, selection.seed, source.name)
+        ids = [question.id for question in few.questions]
+        return _asked(few, _sample(ids, selection, source) if selection.count is not None else ids)
     if source.format == "ecphory":
         return _with_given_corpus(source, selection)
     raws = official.unique(_reader(source)(), source.questions)
@@ -84,6 +93,8 @@ def _check(source: Source, selection: Selection) -> None:
         raise InputError(f"{source.name}: only 2wikimultihopqa has a file of aliases; leave `aliases` out")
     if needed and selection.pool == "sample":
         raise InputError(f"{source.name}: a corpus that is given is not pooled again; leave `pool` out")
+    if selection.pool == "sample" and (selection.passages is not None or selection.count == 0):
+        raise InputError(f"{source.name}: `passages` and `questions = 0` are for the pool of all; leave `pool` out")
 
 
 def _reader(source: Source) -> Callable[[], Iterator[RawQuestion]]:
@@ -110,14 +121,23 @@ def _chosen(ids: Sequence[str], selection: Selection, source: Source) -> list[st
             f"{source.questions} has no {selection.split} questions: {selection.development} of {len(ids)} are for "
             "development; change `development`"
         )
-    if selection.count is None:
-        return chosen
-    if selection.count > len(chosen):
+    return chosen if selection.count is None else _sample(chosen, selection, source)
+
+
+def _sample(ids: Sequence[str], selection: Selection, source: Source) -> list[str]:
+    """The first ``count`` in the order that the seed draws."""
+    count = selection.count or 0
+    if count > len(ids):
         raise InputError(
-            f"{source.questions} has {len(chosen)} such questions, fewer than the {selection.count} asked for; ask for "
+            f"{source.questions} has {len(ids)} such questions, fewer than the {count} asked for; ask for "
             "fewer, or leave `questions` out for all"
         )
-    return shuffled(chosen, f"sample {selection.seed}")[: selection.count]
+    return shuffled(ids, f"sample {selection.seed}")[:count]
+
+
+def _asked(dataset: Dataset, ids: Sequence[str]) -> Dataset:
+    by_id = {question.id: question for question in dataset.questions}
+    return replace(dataset, questions=tuple(by_id[identity] for identity in ids))
 
 
 def _pooled(source: Source, pooled: Sequence[RawQuestion], asked: Sequence[RawQuestion]) -> Dataset:
@@ -180,9 +200,8 @@ def _dataset(source: Source, pool: Pool, questions: tuple[Question, ...], notes:
 
 def _with_given_corpus(source: Source, selection: Selection) -> Dataset:
     whole = load_dataset(source.corpus or source.questions, source.questions, titles=source.titles)
-    by_id = {question.id: question for question in whole.questions}
-    chosen = tuple(by_id[identity] for identity in _chosen(list(by_id), selection, source))
-    return replace(whole, questions=chosen, digests=_digests(source, content_digest(whole.documents)))
+    chosen = _chosen([question.id for question in whole.questions], selection, source)
+    return replace(_asked(whole, chosen), digests=_digests(source, content_digest(whole.documents)))
 
 
 def _digests(source: Source, corpus: str) -> dict[str, str]:

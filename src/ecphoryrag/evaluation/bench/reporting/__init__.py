@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ecphoryrag.errors import InputError
 from ecphoryrag.evaluation.bench.manifest import MANIFEST
-from ecphoryrag.evaluation.bench.reporting import curves, markdown, tables, words
+from ecphoryrag.evaluation.bench.reporting import curves, indexing, markdown, tables, words
 from ecphoryrag.evaluation.bench.reporting.browse import browser
 from ecphoryrag.evaluation.bench.reporting.page import page, section
 from ecphoryrag.evaluation.bench.reporting.parts import Part, Run, folder_name
@@ -75,6 +75,7 @@ def _parts(run: Run) -> list[Part]:
         tables.table_1(rows),
         words.says(run),
         curves.cost(rows),
+        indexing.indexing(rows),
         tables.table_2(rows),
         curves.depth(rows),
         curves.context(rows),
@@ -84,7 +85,11 @@ def _parts(run: Run) -> list[Part]:
 
 
 def _summary(run: Run) -> list[Part]:
-    parts = [words.what(run), words.says(run), tables.table_1(run.table)]
+    parts = [words.what(run), words.says(run)]
+    if any(row.questions for row in run.table):
+        parts.append(tables.table_1(run.table))
+    if any(row.index.calls for row in run.table):
+        parts.append(indexing.indexing(run.table))
     if tables.depth_rows(run.table):
         parts.append(tables.table_2(run.table))
     return [*parts, words.does_not_say(run)]

@@ -12,6 +12,7 @@ from ecphoryrag.evaluation.bench.table import TableRow
 
 SHOWN = ("em", "f1", "recall@2", "recall@5", "recall@10", "all@5", "mrr", "ndcg@10")
 """Figures of Table 1, as far as a method has them."""
+TABLE_1 = "Table 1. Methods"
 DEPTH = "retrieval_depth"
 READING = "select_seeds"
 DEPTH_FIGURES = ("em", "f1", "recall@5", "all@5", "entities", "passages", "context_tokens")
@@ -27,6 +28,8 @@ def whole(rows: Sequence[TableRow], row: TableRow) -> bool:
 
 def table_1(rows: Sequence[TableRow]) -> Part:
     """A grid for each data set: figures, tokens and seconds of every method; best and second best marked."""
+    if not any(row.questions for row in rows):
+        return Part(TABLE_1, ("No question has been asked in this run, so there is no Table 1.",))
     items: list[Item] = [
         "Figures of answers and retrieval in hundredths: the mean over the seeds ± its standard deviation; where there "
         "is one seed, the standard error over the questions in brackets. The best of a column is bold, the second "
@@ -35,7 +38,7 @@ def table_1(rows: Sequence[TableRow]) -> Part:
     ]
     for dataset, found in groupby(sorted(rows, key=lambda row: _first(rows, row.dataset)), lambda row: row.dataset):
         items += _one_set(dataset, list(found))
-    return Part("Table 1. Methods", tuple(items))
+    return Part(TABLE_1, tuple(items))
 
 
 def _first(rows: Sequence[TableRow], dataset: str) -> int:
