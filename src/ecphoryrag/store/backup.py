@@ -63,9 +63,15 @@ def _copy(path: Path, temporary: Path) -> None:
         transaction(source, "DEFERRED"),  # held to the end, so that no commit of another makes it begin again
     ):
         sql.value(source, "SELECT count(*) FROM sqlite_schema")
-        with copy.backup("main", source, "main") as backup:
+        backup = copy.backup("main", source, "main")
+        try:
             while not backup.done:
                 backup.step(PAGES)
+        except apsw.Error:
+            with suppress(apsw.Error):  # ending it says once more what went wrong
+                backup.close()
+            raise
+        backup.close()
         copy.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -101,6 +101,9 @@ def start_logging(connection: apsw.Connection, busy_seconds: float) -> None:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        # Only from its first reading on does the connection hold the log; until then another process that closes the
+        # store would end it, and this one would write without.
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     finally:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
 
@@ -179,6 +182,9 @@ class ReaderPool:
             if self._closed:
                 raise StoreError(f"The store {self._path} has been closed; open it again.")
             connection = self._idle.pop() if self._idle else None
+        if connection is not None and _left_half_done(connection):
+            _let_go(connection)
+            connection = None
         if connection is None:
             connection = open_reader(self._path)
         try:
@@ -190,7 +196,7 @@ class ReaderPool:
                 if keep:
                     self._idle.append(connection)
             if not keep:
-                connection.close()
+                _let_go(connection)
 
     def close(self) -> None:
         """Close what is idle now, and what is in use once it is given back."""
@@ -198,4 +204,33 @@ class ReaderPool:
             self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
-            connection.close()
+            _let_go(connection)
+
+
+def _left_half_done(connection: apsw.Connection) -> bool:
+    """Whether a writer that was killed, or failed, has left what must be undone first: what only reads cannot do it."""
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except apsw.ReadOnlyError:
+        return True
+    return False
+
+
+def _let_go(connection: apsw.Connection) -> None:
+    """Close what only reads: nothing can be lost by it, so a disk that fails just now is no failure of the reading."""
+    with suppress(apsw.Error):
+        connection.close()
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The beginning of a store's file, also while it is open in this process.
+
+    Not by ``open``: closing a file lets go of all locks that the process holds on it, SQLite's among them. Raises
+    apsw.Error.
+    """
+    size = path.stat().st_size
+    file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    try:
+        return file.xRead(min(count, size), 0)
+    finally:
+        file.xClose()

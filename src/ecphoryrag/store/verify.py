@@ -15,7 +15,7 @@ import apsw
 from ecphoryrag.errors import NotAStore, StoreDamaged, StoreError, StoreTooNew
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp
-from ecphoryrag.store.connections import beside, check_path, format_of, transaction
+from ecphoryrag.store.connections import beside, check_path, first_bytes, format_of, transaction
 from ecphoryrag.store.decisions import decision_faults
 from ecphoryrag.store.faults import SYMPTOMS, translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
@@ -101,9 +101,8 @@ class Flaws:
 
 
 def _check_file(path: Path, flaws: Flaws, *, deep: bool) -> tuple[int, int, int, int]:
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise NotAStore(f"{path} does not begin as an SQLite file does: it is something else, or was overwritten.")
+    if first_bytes(path, len(MAGIC)) != MAGIC:
+        raise NotAStore(f"{path} does not begin as an SQLite file does: it is something else, or was overwritten.")
     flags = apsw.SQLITE_OPEN_READONLY
     with closing(apsw.Connection(str(path.absolute()), flags=flags)) as connection:
         connection.set_busy_timeout(5000)
