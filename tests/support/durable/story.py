@@ -82,7 +82,7 @@ class Told:
                 return replace(self, versions={k: v for k, v in self.versions.items() if k not in step.versions})
             case "reembed":
                 return replace(self, dimension=step.dimension)
-            case "merge" | "split":
+            case "merge" | "split" if step.decision not in dict(self.decisions):
                 return replace(self, decisions=(*self.decisions, (step.decision, False)))
             case "undo":
                 return replace(self, decisions=tuple((one, was or one == step.decision) for one, was in self.decisions))
@@ -223,9 +223,9 @@ def exported(memory: Memory) -> dict[str, str]:
 
 
 def decided(memory: Memory) -> Decisions:
-    """The decisions about names, in their order."""
+    """The decisions about names that a story has made, in their order."""
     found = (json.loads(line)["decision"] for line in _export(memory) if line.startswith(DECIDED))
-    return tuple((one["reason"], one["undone"]) for one in found)
+    return tuple((one["reason"], one["undone"]) for one in found if one["reason"].startswith(("merge", "split")))
 
 
 def _export(memory: Memory) -> list[str]:
