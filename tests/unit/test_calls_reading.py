@@ -9,7 +9,8 @@ import time
 import pytest
 
 from ecphoryrag.calls import reading
-from ecphoryrag.calls.reading import Unusable, read_json, without_reasoning
+from ecphoryrag.calls.reading import Unusable, read_json
+from ecphoryrag.calls.reasoning import without_reasoning
 from ecphoryrag.types import JsonValue
 
 SCHEMA: dict[str, JsonValue] = {
@@ -129,3 +130,26 @@ def test_a_megabyte_is_read_or_refused_soon(reply: str) -> None:
 def test_reasoning_is_only_what_stands_before() -> None:
     assert without_reasoning("<think>a</think>b</think>c") == "b</think>c"
     assert without_reasoning('{"a": "</think>"}') == '{"a": "</think>"}'
+
+
+DIALECTS = {
+    "tags": "<think>{BAD}</think>{GOOD}",
+    "a tag with attributes": '<think time="3">{BAD}</think>\n{GOOD}',
+    "seed": "<seed:think>{BAD}</seed:think>{GOOD}",
+    "mistral": "[THINK]{BAD}[/THINK]{GOOD}",
+    "cohere": "<|START_THINKING|>{BAD}<|END_THINKING|>{GOOD}",
+    "kimi": "◁think▷{BAD}◁/think▷{GOOD}",
+    "channels": "<|channel|>analysis<|message|>{BAD}<|end|><|start|>assistant<|channel|>final<|message|>{GOOD}",
+    "channels, begun by the template": "analysis<|message|>{BAD}<|end|><|channel|>final<|message|>{GOOD}",
+}
+
+
+@pytest.mark.parametrize("reply", DIALECTS.values(), ids=DIALECTS.keys())
+def test_reasoning_is_told_from_the_reply_in_every_dialect(reply: str) -> None:
+    bad = '{"names": ["Wrong"]}'
+    assert read_json(reply.replace("{BAD}", bad).replace("{GOOD}", GOOD), SCHEMA) == {"names": ["Ada"]}
+    unended = reply.replace("{BAD}", bad).partition("{GOOD}")[0]
+    for end in ("</think>", "</seed:think>", "[/THINK]", "<|END_THINKING|>", "◁/think▷"):
+        unended = unended.replace(end, "")
+    with pytest.raises(Unusable):
+        read_json(unended.partition("<|end|>")[0].replace("analysis<|message|>" + bad, "<|channel|>analysis" + bad))

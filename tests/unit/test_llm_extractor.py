@@ -9,9 +9,10 @@ from typing import TypeAlias
 import pytest
 
 from ecphoryrag.calls.budget import Budget
+from ecphoryrag.calls.reading import read_json
 from ecphoryrag.errors import BudgetSpent, CircuitOpen, GenerationError, ModelNotAvailable, PromptCut, Transient
 from ecphoryrag.models.fakes import ScriptedGenerator
-from ecphoryrag.models.llm_extractor import NOT_THERE, NOTHING, LLMExtractor
+from ecphoryrag.models.llm_extractor import NOT_THERE, NOTHING, LLMExtractor, read_named
 from ecphoryrag.models.llm_prompts import extraction_prompt
 from ecphoryrag.ports import JsonSchema
 from ecphoryrag.settings.indexing import ExtractionSettings
@@ -297,3 +298,12 @@ def test_a_documents_orders_change_nothing_of_the_prompts_form(injection: Inject
         assert closed == "End of t" + opened.rstrip(":")[1:] + "."
         shape.append(messages[:-1])
     assert shape[0] == shape[1]
+
+
+@pytest.mark.parametrize(
+    ("worth", "taken"),
+    [("1e999", 5), ("-1e999", 1), ("NaN", 3), ("4.7", 4), ("99", 5), ('"4"', 4), ('"high"', 3), ("9" * 4000, 5)],
+)
+def test_an_importance_that_is_no_number_of_ours_is_taken_as_the_nearest(worth: str, taken: int) -> None:
+    (one,) = read_named(read_json(f'{{"entities": [["Ada", "person", {worth}, "x"]]}}'), ["person"])
+    assert one.importance == taken

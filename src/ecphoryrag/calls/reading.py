@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ecphoryrag.calls.reasoning import without_reasoning
 from ecphoryrag.ports import JsonSchema
 from ecphoryrag.types import JsonValue
 
@@ -26,12 +27,10 @@ EMPTY = "the reply is empty"
 BROKEN = "the reply is not valid JSON"
 CUT_OFF = "the reply breaks off before its JSON ends"
 ECHOED = "the reply repeats the schema instead of following it"
+UNENDED = "the reply breaks off before its reasoning ends"
 TOO_DEEP = "the reply is nested too deeply"
 NOT_MENDED = f"{BROKEN} (and its form is not mended, since the package json_repair is not installed)"
 
-_TAG = "(?:think|thinking|thoughts?|reasoning|reflection)"
-_REASONING_BEGINS = re.compile(rf"\s*<({_TAG})>", re.IGNORECASE)
-_REASONING_ENDED = re.compile(rf"^[ \t]*</{_TAG}>", re.IGNORECASE | re.MULTILINE)
 _FENCED = re.compile(r"```[A-Za-z0-9]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 _SIGN = re.compile(r'["{}\[\]]')
 _LOOSE_SIGN = re.compile(r"""["{}\[\]'/]""")
@@ -64,7 +63,10 @@ def read_json(text: str, schema: JsonSchema | None = None) -> JsonValue:
     breaks off (also after something whole), for the schema repeated, and for what is not JSON. Takes time in
     proportion to the length.
     """
-    body = without_reasoning(text).strip()
+    said = without_reasoning(text)
+    if said is None:
+        raise Unusable(UNENDED)
+    body = said.strip()
     if not body:
         raise Unusable(EMPTY)
     try:
@@ -73,23 +75,6 @@ def read_json(text: str, schema: JsonSchema | None = None) -> JsonValue:
         if len(body) > LONGEST_MENDED or unusable.reason == TOO_DEEP:
             raise
         return _mended(body, schema, unusable)
-
-
-def without_reasoning(text: str) -> str:
-    """The text less the reasoning it begins with, as ``<think>...</think>`` and the like.
-
-    Where a chat template has written the opening tag itself, only the closing one is in the text; it then begins a
-    line, which it never does inside a JSON string. Raises Unusable if the text ends before its reasoning does.
-    """
-    at = 0
-    while (begins := _REASONING_BEGINS.match(text, at)) is not None:
-        ends = re.compile(f"</{begins[1]}>", re.IGNORECASE).search(text, begins.end())
-        if ends is None:
-            raise Unusable("the reply breaks off before its reasoning ends")
-        at = ends.end()
-    for ended in _REASONING_ENDED.finditer(text, at):
-        at = ended.end()
-    return text[at:]
 
 
 def _read(body: str, schema: JsonSchema | None) -> JsonValue:

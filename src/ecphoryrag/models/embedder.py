@@ -135,7 +135,7 @@ def as_rows(vectors: Sequence[Any], name: str) -> NDArray[np.float64]:
     """(n, d) from a reply's lists. Raises BadVectors if they are not numbers, or not equally many."""
     try:
         rows = np.asarray(vectors, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadVectors(f"{name} returned what are no vectors of one length: {error}") from error
     return rows if len(vectors) else rows.reshape(0, 0)
 

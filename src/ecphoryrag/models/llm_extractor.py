@@ -7,6 +7,7 @@ the memory that the text does not say; what the text is about is told from its f
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -271,14 +272,22 @@ def _named(entry: JsonValue, known: dict[str, str]) -> Named | None:
     name = plain(entry[0]).strip()
     if not name:
         return None
-    if isinstance(worth, str) and worth.strip() in {str(one) for one in IMPORTANCE}:
-        worth = int(worth)
     return Named(
         name,
         known.get(kind.strip().casefold(), OTHER) if isinstance(kind, str) else OTHER,
-        min(max(int(worth), IMPORTANCE[0]), IMPORTANCE[-1]) if isinstance(worth, int | float) else USUAL,
+        _importance(worth),
         one_line(plain(description))[:DESCRIPTION_CHARACTERS] if isinstance(description, str) else "",
     )
+
+
+def _importance(worth: JsonValue) -> int:
+    """Within the range that was asked for, whatever number it is (JSON knows 1e999); ``USUAL`` for what is none."""
+    if isinstance(worth, str) and worth.strip() in {str(one) for one in IMPORTANCE}:
+        return int(worth)
+    if not isinstance(worth, int | float):
+        return USUAL
+    nearest = min(max(worth, IMPORTANCE[0]), IMPORTANCE[-1])
+    return USUAL if math.isnan(nearest) else int(nearest)
 
 
 def placed(named: Iterable[Named], text: Located, elsewhere: set[str]) -> Placed:

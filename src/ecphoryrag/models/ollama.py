@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ecphoryrag.calls.reasoning import without_reasoning
 from ecphoryrag.errors import GenerationError, PromptCut, PromptTooLong, Transient
 from ecphoryrag.models.cuts import CutCheck, Figure, Sizes
 from ecphoryrag.models.ollama_client import OllamaClient, keep_alive, names, place_of
@@ -23,7 +24,6 @@ from ecphoryrag.models.served import (
     sendable,
     whole,
     with_schema,
-    without_reasoning,
 )
 from ecphoryrag.ports import JsonSchema
 from ecphoryrag.settings.models import OllamaSettings
@@ -130,7 +130,7 @@ class OllamaGenerator:
             seconds=time.perf_counter() - start,
             estimated=estimated,
         )
-        return Generation(without_reasoning(text), reply.done_reason or "stop", usage + cost)
+        return Generation(without_reasoning(text) or "", reply.done_reason or "stop", usage + cost)
 
     def close(self) -> None:
         """Close the connections; the next use opens them again. The server keeps the model as long as it was told."""

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ecphoryrag.errors import ModelNotAvailable
-from ecphoryrag.models.secrets import read_key, redact
-from ecphoryrag.models.served import PROBE_SECONDS, Place, Refusal, connection_error, not_the_api, quoted, retry_after
+from ecphoryrag.models.secrets import read_key
+from ecphoryrag.models.served import PROBE_SECONDS, Place, connection_error, not_the_api
+from ecphoryrag.models.wire import options, refusal_of
 from ecphoryrag.settings.models import OllamaSettings
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class OllamaClient:
             return send(opened)
         except (opened.transport_error, OSError) as error:
             raise connection_error(error, self._place) from None
-        except (ValueError, TypeError) as error:  # no JSON, or not the API's
+        except (ValueError, TypeError, RecursionError) as error:  # no JSON, or not the API's
             raise not_the_api(self._place, error) from None
 
     def _open(self) -> _Opened:
@@ -114,7 +115,7 @@ class _Opened:
         except ImportError as error:
             raise ModelNotAvailable(f"an Ollama server needs the package ollama: run `{REMEDY}`") from error
         key = read_key(settings)
-        self.transport_error = httpx.TransportError
+        self.transport_error = httpx.RequestError
         self._reply = ollama.ChatResponse
 
         def prepare(request: Request) -> None:
@@ -126,13 +127,17 @@ class _Opened:
                 request.headers["Authorization"] = f"Bearer {key}"
 
         def refuse(response: Response) -> None:
-            if response.status_code >= 400:
-                response.read()
-                raise _refusal(response, key)
+            refusal = refusal_of(response, key)
+            if refusal is not None:
+                raise refusal
 
         hooks = {"request": [prepare], "response": [refuse]}
-        self.working = ollama.Client(settings.base_url, timeout=settings.timeout, event_hooks=hooks)
-        self.asking = ollama.Client(settings.base_url, timeout=PROBE_SECONDS, event_hooks=hooks)
+
+        def client(seconds: float) -> ollama.Client:
+            url = settings.base_url
+            return ollama.Client(url, timeout=seconds, event_hooks=hooks, **options(httpx, url))
+
+        self.working, self.asking = client(settings.timeout), client(PROBE_SECONDS)
         self._opened = ExitStack()
         self._opened.callback(self.working.close)
         self._opened.callback(self.asking.close)
@@ -144,12 +149,3 @@ class _Opened:
     def close(self) -> None:
         """Close both."""
         self._opened.close()
-
-
-def _refusal(response: Response, key: str | None) -> Refusal:
-    try:
-        body = response.json()
-    except ValueError:
-        body = response.text
-    message = body.get("error", body) if isinstance(body, dict) else body
-    return Refusal(response.status_code, quoted(redact(str(message), key)), retry_after=retry_after(response.headers))

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from ecphoryrag.calls.reasoning import without_reasoning
 from ecphoryrag.errors import GenerationError, PromptTooLong, Transient
 from ecphoryrag.models.cuts import CutCheck, Figure, Sizes
 from ecphoryrag.models.gbnf import grammar
 from ecphoryrag.models.openai_about import About, Chat, Inquiry
 from ecphoryrag.models.openai_client import OpenAIClient, place_of
 from ecphoryrag.models.openai_forms import Dialect, Dialects, Structured, response_format, worded
-from ecphoryrag.models.served import Refusal, as_error, not_the_api, sendable, whole, without_reasoning
+from ecphoryrag.models.served import Refusal, as_error, not_the_api, sendable, whole
 from ecphoryrag.ports import JsonSchema
 from ecphoryrag.settings.models import OpenAISettings
 from ecphoryrag.types import Generation, JsonValue, Message, Usage
@@ -131,7 +132,7 @@ class OpenAIGenerator:
         read = sent[-1].tokens if not figure or self._check.skips_cached else figure
         output = self._estimated_output(text) if written is None else written
         usage = Usage(1, read, output, seconds=time.perf_counter() - start, estimated=estimated)
-        return Generation(without_reasoning(text), finish, usage + cost)
+        return Generation(without_reasoning(text) or "", finish, usage + cost)
 
     def close(self) -> None:
         """Close the connections; the next use opens them again."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ecphoryrag.errors import ModelNotAvailable
-from ecphoryrag.models.secrets import read_key, redact
-from ecphoryrag.models.served import Place, Refusal, connection_error, not_the_api, quoted, retry_after
+from ecphoryrag.models.secrets import read_key
+from ecphoryrag.models.served import Place, Refusal, connection_error, in_the_body, not_the_api
+from ecphoryrag.models.wire import library_of, options, refusal_of
 from ecphoryrag.settings.models import OpenAISettings
 
 if TYPE_CHECKING:
@@ -79,22 +81,24 @@ class OpenAIClient:
 
     def _send(self, path: str, body: Mapping[str, Any] | None, seconds: float | None) -> Mapping[str, Any]:
         opened = self._open()
-        options: Any = {"headers": opened.headers, "timeout": seconds or self._settings.timeout}
+        how: Any = {"headers": opened.headers, "timeout": seconds or self._settings.timeout}
         try:
             if body is None:
-                reply = opened.client.get(path, cast_to=object, options=options)
+                reply = opened.client.get(path, cast_to=object, options=how)
             else:
-                reply = opened.client.post(path, cast_to=object, body=body, options=options)
+                reply = opened.client.post(path, cast_to=object, body=body, options=how)
+            if isinstance(reply, str):  # what is not said to be JSON, and often is
+                reply = json.loads(reply)
         except opened.status_error as error:
-            raise _refusal(error, opened.key) from None
-        except opened.connection_error as error:
+            raise opened.refusal(error.response) from None
+        except (opened.connection_error, opened.transport_error, OSError) as error:
             raise connection_error(error, self._place) from None
-        except ValueError as error:  # the body is no JSON, though it is said to be
+        except (ValueError, RecursionError) as error:  # the body is no JSON, though it is said to be
             raise not_the_api(self._place, error) from None
         if not isinstance(reply, dict):
             raise not_the_api(self._place, reply)
         if reply.get("error"):
-            raise _in_the_body(reply["error"], opened.key)
+            raise in_the_body(reply["error"], opened.key)
         return reply
 
     def _open(self) -> _Opened:
@@ -122,37 +126,18 @@ class _Opened:
             self.headers["Authorization"] = left_out
         if not is_openai:  # the package takes these from the environment, whoever the server is
             self.headers |= {"OpenAI-Organization": left_out, "OpenAI-Project": left_out}
+        library = library_of(openai.DefaultHttpxClient)
+        self.transport_error = library.RequestError
+        http = library.Client(timeout=settings.timeout, **options(library, settings.base_url))
         self.client: OpenAI = openai.OpenAI(
-            api_key=self.key or "none", base_url=settings.base_url, timeout=settings.timeout, max_retries=0
+            api_key=self.key or "none",
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            max_retries=0,
+            http_client=http,
         )
 
-
-def _refusal(error: Any, key: str | None) -> Refusal:
-    """From the package's error: its body is the API's ``error`` object, or whatever the server sent."""
-    message, param = _words(error.body if error.body is not None else error.response.text)
-    return Refusal(
-        error.status_code,
-        quoted(redact(message, key)),
-        param=param,
-        retry_after=retry_after(error.response.headers),
-    )
-
-
-def _in_the_body(error: Any, key: str | None) -> Refusal:
-    """From the ``error`` of a reply with status 200: LM Studio and some gateways do so."""
-    message, param = _words(error)
-    code = error.get("code") if isinstance(error, dict) else None
-    if not (isinstance(code, int) and 400 <= code < 600):
-        code = 404 if message.startswith("Unexpected endpoint") else 400
-    return Refusal(code, quoted(redact(message, key)), param=param)
-
-
-def _words(body: Any) -> tuple[str, str]:
-    if not isinstance(body, dict):
-        return str(body), ""
-    message = next((body[name] for name in ("message", "error", "detail") if body.get(name)), body)
-    if isinstance(message, dict):
-        return _words(message)
-    return f"{message} {body['code']}" if isinstance(body.get("code"), str) else str(message), str(
-        body.get("param") or ""
-    )
+    def refusal(self, response: Any) -> Refusal:
+        """What an error status means."""
+        found = refusal_of(response, self.key)
+        return found if found is not None else Refusal(response.status_code, "")

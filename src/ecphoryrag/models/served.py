@@ -13,6 +13,7 @@ from typing import Any
 
 from ecphoryrag.errors import GenerationError, ModelError, ModelNotAvailable, PromptTooLong, Transient
 from ecphoryrag.models.packaged import encodable
+from ecphoryrag.models.secrets import redact
 from ecphoryrag.ports import JsonSchema
 from ecphoryrag.types import Message
 
@@ -29,11 +30,11 @@ _TOO_LONG = re.compile(
     r"|exceed_context|prompt is too long|too many (?:input |prompt )?tokens|input (?:length|is too long)",
     re.IGNORECASE,
 )
-_TAGS = "think|thinking|thought|reasoning|reflection"
-_OPENED = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
-_CLOSED = re.compile(rf"</(?:{_TAGS})>", re.IGNORECASE)
-_FINAL_CHANNEL = "<|channel|>final<|message|>"
-_VALUE = re.compile(r"\s*(?:```\w*\s*)?[{\[]")
+_SAYING = ("message", "error", "detail")
+_WRAPPED = 3
+"""Objects within one another that an error's words are looked for in."""
+_MOST_TOKENS = 10**9
+"""No call has more; a larger figure is none, and would not fit the ledger."""
 _CONTROL = re.compile(
     r"<[|｜][^|｜<>\n]{1,40}[|｜]>|</?s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<[be]os>|\[(?:/?\w+_)?PROMPT\]"
     r"|<[|]?(?:im_start|im_end|endoftext|eot_id)[|]?>"
@@ -43,6 +44,10 @@ _CONTROL = re.compile(
 
 class NothingListening(ModelNotAvailable):
     """No server is at this address. It may be one that is starting, or was stopped."""
+
+
+class TooLarge(OSError):
+    """A server sends more than any reply has."""
 
 
 class Refusal(Exception):
@@ -86,6 +91,8 @@ def as_error(refusal: Refusal, place: Place) -> ModelError:
         return ModelNotAvailable(f"{said}. {place.key_hint}")
     if refusal.status == 404:
         return ModelNotAvailable(f"{said}. {place.unknown_hint}")
+    if 300 <= refusal.status < 400:
+        return ModelNotAvailable(f"{said}. Nothing is sent elsewhere unasked: set base_url to where it shall be sent")
     if refusal.status in _MAY_PASS or refusal.status >= 500:
         return Transient(said, refusal.retry_after)
     return GenerationError(f"{said}. The request is refused as it is: another model or server may take it")
@@ -105,13 +112,20 @@ def connection_error(error: BaseException, place: Place) -> ModelError:
         return NothingListening(f"no machine is known by the name in {place.address}: set the right base_url")
     if any("CERTIFICATE_VERIFY_FAILED" in str(cause) for cause in causes):
         return ModelNotAvailable(f"the certificate of {place.address} is not trusted: set the right base_url")
+    if any(isinstance(cause, TooLarge) for cause in causes):
+        return Transient(f"{place.name} at {place.address} sends more than any reply has, and was not listened to")
     what = "does not answer in time" if _is_timeout(causes) else "broke the connection"
     return Transient(f"{place.name} at {place.address} {what} ({type(error).__name__})")
 
 
 def not_the_api(place: Place, found: object) -> Transient:
     """For a reply that is not the API's JSON."""
-    return Transient(f"{place.name} at {place.address} gave a reply that is not of its API ({type(found).__name__})")
+    what, hint = type(found).__name__, ""
+    if isinstance(found, json.JSONDecodeError):
+        begins = found.doc.lstrip()[:1]
+        what = {"": "an empty body", "<": "a web page"}.get(begins, "no JSON")
+        hint = f". {place.unknown_hint}" if begins == "<" else ""
+    return Transient(f"{place.name} at {place.address} gave a reply that is not of its API ({what}){hint}")
 
 
 def _causes(error: BaseException | None) -> Sequence[BaseException]:
@@ -148,23 +162,27 @@ def _until(date: str) -> float:
         return -1.0
 
 
-def without_reasoning(text: str) -> str:
-    """A reply without what the model thought aloud before it.
+def in_the_body(error: Any, key: str | None) -> Refusal:
+    """From the ``error`` of a reply with status 200: LM Studio and some gateways do so."""
+    message, param = words_of(error)
+    code = error.get("code") if isinstance(error, dict) else None
+    if not (isinstance(code, int) and 400 <= code < 600):
+        code = 404 if message.startswith("Unexpected endpoint") else 400
+    return Refusal(code, quoted(redact(message, key)), param=param)
 
-    Thoughts stand in tags such as ``<think>``, at the beginning. Where they are opened and not closed all is thought,
-    and nothing was said. Some chat templates open the tag themselves, so that the reply holds only its end.
-    """
-    if _FINAL_CHANNEL in text:
-        return text.rpartition(_FINAL_CHANNEL)[2].partition("<|")[0].strip()
-    while opened := _OPENED.match(text):
-        closed = re.compile(rf"</{opened[1]}>", re.IGNORECASE).search(text, opened.end())
-        if closed is None:
-            return ""
-        text = text[closed.end() :].lstrip()
-    closed = _CLOSED.search(text)
-    if closed is not None and not _VALUE.match(text):
-        return without_reasoning(text[closed.end() :].lstrip())
-    return text
+
+def words_of(body: Any) -> tuple[str, str]:
+    """What an error's body says, and the parameter that it is about."""
+    for _ in range(_WRAPPED):
+        inner = next((body[name] for name in _SAYING if body.get(name)), None) if isinstance(body, dict) else None
+        if not isinstance(inner, dict):
+            break
+        body = inner
+    if not isinstance(body, dict):
+        return str(body), ""
+    message = next((body[name] for name in _SAYING if body.get(name)), body)
+    said = f"{message} {body['code']}" if isinstance(body.get("code"), str) else str(message)
+    return said, str(body.get("param") or "")
 
 
 def sendable(messages: Sequence[Message]) -> list[Message]:
@@ -195,4 +213,5 @@ def with_schema(messages: Sequence[Message], schema: JsonSchema) -> list[Message
 
 def whole(value: Any) -> int | None:
     """A count from a server's reply; None for what is none, such as a missing figure."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
+    return value if counts else None
