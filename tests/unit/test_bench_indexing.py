@@ -221,3 +221,37 @@ def test_the_comparison_is_configured() -> None:
         ("hipporag2", None),
         ("lightrag", None),
     ]
+
+
+ASKED_ONLY = {
+    "lightrag": {
+        "mode": "local",
+        "top": 3,
+        "threshold": 0.5,
+        "chunks": 2,
+        "entity_tokens": 10,
+        "relation_tokens": 10,
+        "text_tokens": 10,
+        "context": "chunks",
+    },
+    "react": {"rounds": 2, "passages": 2},
+    "think-on-graph": {"width": 2, "depth": 2},
+    "hipporag2": {"filter": "none", "facts": 2, "phrases": 2, "passage_weight": 0.1, "damping": 0.4},
+}
+
+
+@pytest.mark.parametrize("method", ASKED_ONLY)
+def test_parameters_of_the_question_share_one_index(tmp_path: Path, method: str) -> None:
+    write_data(tmp_path)
+    entries = [f'[[methods]]\nname = "{method}"\n']
+    for name, value in ASKED_ONLY[method].items():
+        given = json.dumps({"value": value})[len('{"value": ') : -1]
+        entries.append(f'[[methods]]\nname = "{method}"\nlabel = "{name}"\nparameters = {{ {name} = {given} }}\n')
+    config = write_config(tmp_path, f"{HEAD}questions = 0\n", "\n".join(entries), f"passages = {PASSAGES}\n")
+    generator, out = Reading(), tmp_path / "out"
+    assert indexed(config, out, generator).unavailable == ()
+    assert len(list((out / "work").glob(f"*/{method}-*"))) == 1
+    took = spent(table(out))
+    assert len(took) == len(entries)
+    assert len(set(took.values())) == 1  # what the one index took is told of each
+    assert generator.calls == next(iter(took.values()))[0]

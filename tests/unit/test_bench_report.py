@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -156,7 +159,8 @@ def test_parts_without_data_say_so(tmp_path: Path) -> None:
     write_report([tmp_path], tmp_path)
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "no manifest" in text
-    assert "has no texts of this question" in text
+    (asked,) = data_of(text)["questions"]
+    assert (asked[1], asked[2], asked[3]) == ("q1", "", [])  # the page then shows the id
 
 
 def test_an_empty_run_is_reported_and_a_folder_without_one_is_not(tmp_path: Path) -> None:
@@ -178,9 +182,20 @@ def test_the_same_run_gives_the_same_bytes_whatever_the_users_settings_are(
     assert [path.name for path in first] == ["report.md", "report.html", "one.md"]
 
 
+def data_of(text: str) -> dict[str, Any]:
+    """What the page holds for its script, of the first run."""
+    found = re.search(r'<script type="application/json" class="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
 def test_nothing_of_a_document_becomes_a_part_of_the_page(page: str) -> None:
     found = tags(page)
-    assert [name for name, _ in found if name in ("script", "img", "iframe", "link", "base", "object")] == ["script"]
+    active = [
+        (name, of.get("type")) for name, of in found if name in ("script", "img", "iframe", "link", "base", "object")
+    ]
+    assert active == [("script", "application/json"), ("script", None)]
     assert not any(name.startswith("on") for _, attributes in found for name in attributes)
     assert HOSTILE not in page
     assert "{{ 7 * 7 }}" in page  # of the texts, not computed
@@ -219,16 +234,42 @@ def test_every_plot_has_words_and_no_date(page: str) -> None:
 def test_the_browser_shows_what_came_back_and_what_was_missed(answered: Path) -> None:
     shown = browser(read_run(answered))
     assert shown.columns == ("ecphory", "dense", HOSTILE_LABEL)
+    titles = [passage.title for passage in shown.documents]
     second = shown.questions[1]
     assert second.results == "212"
     ecphory = second.tried[0]
-    assert [(passage.title, passage.gold, passage.shown) for passage in ecphory.retrieved] == [
-        ("Gold One", True, True),
-        (HOSTILE, False, True),
-    ]
-    assert (ecphory.missed, ecphory.entities, ecphory.cited) == (("Gold Two",), ("orla",), (1,))
-    assert [passage.title for passage in second.gold] == ["Gold One", "Gold Two"]
-    assert [passage.title for passage in second.others] == [HOSTILE]
+    assert [titles[place] for place in ecphory.retrieved] == [titles[place] for place in ecphory.shown]
+    assert [titles[place] for place in ecphory.retrieved] == ["Gold One", HOSTILE]
+    assert (ecphory.entities, ecphory.cited) == (("orla",), (1,))
+    assert [titles[place] for place in second.gold] == ["Gold One", "Gold Two"]
+    assert all(passage.text.startswith("Text of") for passage in shown.documents)
+
+
+def test_the_page_holds_the_questions_as_they_are(answered: Path, page: str) -> None:
+    shown, data = browser(read_run(answered)), data_of(page)
+    assert data["columns"] == list(shown.columns)
+    assert [title for title, _ in data["documents"]] == [passage.title for passage in shown.documents]
+    assert data["questions"][1][2] == f"Question q1? {HOSTILE}"
+    assert data["questions"][1][7][0][:4] == [0, "right", "F1 100, recall@5 50", "<b>Brida</b> Sollas"]
+
+
+def test_a_page_is_bounded_and_says_what_it_leaves_out(answered: Path, ablation: Path) -> None:
+    run = read_run(answered)
+    gold_alone = sum(len(passage.text) for passage in browser(run).documents[:3]) - 1
+    shown = browser(run, passages=gold_alone)
+    assert [bool(passage.text) for passage in shown.documents] == [True, True, False]  # gold before all others
+    assert (shown.without_text, shown.left_out) == (1, 0)
+    few = browser(read_run(ablation), questions=5)
+    assert [few.datasets[asked.dataset] for asked in few.questions] == ["tiny"] * 2 + ["other"] * 3
+    assert few.left_out == 3
+
+
+def test_lone_surrogates_do_not_spoil_the_page(tmp_path: Path) -> None:
+    only = cell("dense")
+    row = replace(question(only, "q1", 1, 1), answer="\ud800 </script>")
+    write_report([write_run(tmp_path, [only], [row])], tmp_path)
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert data_of(text)["questions"][0][7][0][3] == "\ud800 </script>"
 
 
 def test_what_it_says_is_computed(answered: Path) -> None:

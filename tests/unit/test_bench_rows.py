@@ -141,7 +141,7 @@ def test_the_table_by_hand() -> None:
     assert list(first.figures) == ["em", "recall@2"]
     assert first.figures["recall@2"].deviation == 0.0
     assert first.query is not None
-    assert (first.query.input_tokens, first.query.seconds, first.query.estimated) == (100, 1.5, True)
+    assert (first.query.input_tokens, first.query.seconds, first.query.estimated) == (100, 1.0, True)
     assert (first.index.embedding_tokens, first.index.seconds, first.retrieval_seconds) == (100, 1.5, 0.25)
     assert (first.code, first.notes, first.varied) == (("abc",), ("n1",), {"k": 5})
     assert (other.label, other.questions, other.query, other.seeds, dict(other.figures)) == ("other", 0, None, (), {})

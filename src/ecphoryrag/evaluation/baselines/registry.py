@@ -67,6 +67,6 @@ def make(name: str, kit: Kit) -> Method:
     if find_spec(module) is None:
         raise SettingsError(f"the method {name} is not part of this version: the module {module} is missing")
     made = import_module(module)
-    factory = getattr(made, "make_named", None)
-    method: Method = factory(name, kit) if factory is not None else made.make(kit)
+    own = getattr(made, "make", None)  # a module that only imports the other one has its own
+    method: Method = own(kit) if own is not None else made.make_named(name, kit)
     return method

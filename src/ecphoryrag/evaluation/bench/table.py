@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from ecphoryrag.evaluation.bench.rows import CellRow, QuestionRow, Rows, Split, read_rows, same_cell
 from ecphoryrag.evaluation.metrics import FIGURES
@@ -37,6 +38,7 @@ class Spent:
     output_tokens: float
     embedding_tokens: float
     seconds: float
+    """Of a question the median: a pause of the machine would otherwise stand for a method."""
     estimated: bool
     """Whether some of the tokens are estimates."""
 
@@ -63,7 +65,7 @@ class TableRow:
     query: Spent | None
     """None if no question has been asked yet."""
     retrieval_seconds: float | None
-    """Mean of one question."""
+    """Median of one question."""
     index: Spent
     index_figures: Mapping[str, float]
     passages: int
@@ -112,7 +114,7 @@ def _row(cells: Sequence[CellRow], asked: Sequence[Sequence[QuestionRow]]) -> Ta
         questions=len(every),
         figures={name: _figure(name, [rows for _, rows in begun]) for name in ordered(names)},
         query=_query(every),
-        retrieval_seconds=mean([row.retrieval_seconds for row in every]) if every else None,
+        retrieval_seconds=median([row.retrieval_seconds for row in every]) if every else None,
         index=_index(cells),
         index_figures=first.index_figures,
         passages=first.passages,
@@ -159,7 +161,7 @@ def _query(rows: Sequence[QuestionRow]) -> Spent | None:
         mean([row.usage.input_tokens for row in rows]),
         mean([row.usage.output_tokens for row in rows]),
         mean([row.usage.embedding_tokens for row in rows]),
-        mean([row.seconds for row in rows]),
+        median([row.seconds for row in rows]),
         any(row.usage.estimated for row in rows),
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ecphoryrag.errors import InputError
 from ecphoryrag.evaluation.bench.manifest import MANIFEST
 from ecphoryrag.evaluation.bench.reporting import curves, indexing, markdown, tables, words
-from ecphoryrag.evaluation.bench.reporting.browse import browser
+from ecphoryrag.evaluation.bench.reporting.browse import PASSAGES, QUESTIONS, browser
 from ecphoryrag.evaluation.bench.reporting.page import page, section
 from ecphoryrag.evaluation.bench.reporting.parts import Part, Run, folder_name
 from ecphoryrag.evaluation.bench.reporting.plots import require_matplotlib
@@ -54,7 +54,7 @@ def write_report(runs: Sequence[Path], out: Path, *, docs: Path | None = None) -
     parts = [(run.name, _parts(run)) for run in read]
     title = f"Comparison of methods: {', '.join(run.name for run in read)}"
     sections = [
-        section(number, name, shown, browser(run))
+        section(number, name, shown, browser(run, passages=PASSAGES // len(read), questions=QUESTIONS // len(read)))
         for number, (run, (name, shown)) in enumerate(zip(read, parts, strict=True))
     ]
     written = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ecphoryrag.evaluation.bench.reporting.numbers import INTERVAL, half_width, most, name, scale, seconds
-from ecphoryrag.evaluation.bench.reporting.parts import Cell, Grid, Item, Panel, Part, Plot, Point, Series
+from ecphoryrag.evaluation.bench.reporting.parts import Cell, Grid, Item, Panel, Part, Plot, Point, Series, groups
 from ecphoryrag.evaluation.bench.reporting.tables import DEPTH, DEPTH_FIGURES, READING, depth_rows, reading
 from ecphoryrag.evaluation.bench.table import TableRow
 
@@ -104,7 +104,6 @@ def cost(rows: Sequence[TableRow]) -> Part:
         return Part(title, ("No question has been asked yet, so there is no cost to show.",))
     answered = any("em" in row.figures for row in asked)
     figure = "f1" if answered else "recall@5"
-    several = len({row.encoder for row in asked}) > 1
     axes: list[tuple[str, Callable[[TableRow], float]]] = [("seconds a question", _seconds)]
     if answered:
         axes.append(("tokens a question, language model", _tokens))
@@ -115,19 +114,17 @@ def cost(rows: Sequence[TableRow]) -> Part:
     )
     items: list[Item] = []
     panels = []
-    for dataset in dict.fromkeys(row.dataset for row in asked):
-        here = [row for row in asked if row.dataset == dataset and figure in row.figures]
+    for (dataset, encoder), rows_here in groups(asked).items():
+        here = [row for row in rows_here if figure in row.figures]
         for axis, of in axes:
-            series = tuple(
-                Series(f"{row.label}, {row.encoder}" if several else row.label, (_point(row, figure, of(row)),))
-                for row in here
-            )
-            panels.append(Panel(dataset, axis, name(figure), series, most(figure), spread=True))
+            series = tuple(Series(row.label, (_point(row, figure, of(row)),)) for row in here)
+            panels.append(Panel(f"{dataset}, {encoder}", axis, name(figure), series, most(figure), spread=True))
     left_out = dict.fromkeys(row.label for row in asked if figure not in row.figures)
     if left_out:
         items.append(f"Not drawn, since it has no {name(figure)}: {', '.join(left_out)}.")
     caption = (
-        f"Up is better, left is cheaper; the horizontal axes are logarithmic beyond their first step. {_INTERVALS}"
+        f"Up is better, left is cheaper; the horizontal axes are logarithmic, unless they begin with 0 and have even "
+        f"steps; seconds are medians. {_INTERVALS}"
     )
     return Part(title, (_plot(caption, panels), *items))
 

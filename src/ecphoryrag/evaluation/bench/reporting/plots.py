@@ -178,10 +178,13 @@ def _scale(axes: Axes, panel: Panel) -> None:
     axes.set_ylim(0.0, (max(tops, default=0.0) or 1.0) * 1.06)
     xs = sorted({point.x for series in panel.series for point in series.points})
     if panel.spread and xs and xs[-1] > 0:
-        from matplotlib.ticker import LogLocator, NullFormatter, NullLocator  # noqa: PLC0415 - a second to import
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator  # noqa: PLC0415 - a second to import
 
         least = min(x for x in xs if x > 0)
-        if xs[0] > 0:
+        if xs[-1] < 2 * xs[0]:  # too near to each other for ticks of a logarithm
+            axes.set_xlim(0.0, xs[-1] * 1.15)
+            axes.xaxis.set_major_locator(MaxNLocator(4))
+        elif xs[0] > 0:
             axes.set_xscale("log")
             axes.set_xlim(least / 1.6, xs[-1] * 1.6)
             few = xs[-1] / least < 100  # a tick each decade is then too little, or none

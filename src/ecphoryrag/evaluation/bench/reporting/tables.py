@@ -33,8 +33,9 @@ def table_1(rows: Sequence[TableRow]) -> Part:
     items: list[Item] = [
         "Figures of answers and retrieval in hundredths: the mean over the seeds ± its standard deviation; where there "
         "is one seed, the standard error over the questions in brackets. The best of a column is bold, the second "
-        "underlined; methods that have not been asked all questions yet are not marked. Tokens are those of language "
-        "models (read and written) and of the encoder; ~ marks estimates."
+        "underlined; methods that have not been asked all questions yet are not marked. Tokens of the language model "
+        "and of the encoder are apart: for the whole index, and for a question on average; ~ marks estimates. Seconds "
+        "of a question are medians."
     ]
     for dataset, found in groupby(sorted(rows, key=lambda row: _first(rows, row.dataset)), lambda row: row.dataset):
         items += _one_set(dataset, list(found))
@@ -75,13 +76,13 @@ def _one_set(dataset: str, rows: Sequence[TableRow]) -> list[Item]:
     several = len({row.encoder for row in asked}) > 1
     columns = [
         *(_figure(figure, with_spread) for figure in SHOWN if any(figure in row.figures for row in asked)),
-        _Column("tokens to index: model", _index_tokens),
-        _Column("encoder", lambda row: count(row.index.embedding_tokens)),
-        _Column("tokens a question: read", lambda row: _query(row, "input_tokens")),
-        _Column("written", lambda row: _query(row, "output_tokens")),
-        _Column("encoder", lambda row: _query(row, "embedding_tokens")),
-        _Column("calls", lambda row: NONE if row.query is None else f"{row.query.calls:.1f}"),
-        _Column("seconds", lambda row: NONE if row.query is None else seconds(row.query.seconds)),
+        _Column("index: model tokens", _index_tokens),
+        _Column("index: encoder tokens", lambda row: count(row.index.embedding_tokens)),
+        _Column("question: tokens read", lambda row: _query(row, "input_tokens")),
+        _Column("question: tokens written", lambda row: _query(row, "output_tokens")),
+        _Column("question: encoder tokens", lambda row: _query(row, "embedding_tokens")),
+        _Column("question: calls", lambda row: NONE if row.query is None else f"{row.query.calls:.1f}"),
+        _Column("question: seconds", lambda row: NONE if row.query is None else seconds(row.query.seconds)),
         _Column("questions", lambda row: _questions(asked, row)),
         _Column("errors", lambda row: str(row.errors)),
     ]
@@ -134,7 +135,7 @@ def table_2(rows: Sequence[TableRow]) -> Part:
     items: list[Item] = [
         "Each round of the published algorithm takes its seeds either among all entities found so far, as its text "
         "reads, or among those that the last round added. Entities: those kept at the end; passages and context "
-        "tokens: what a reader is given, before its own budget cuts it."
+        "tokens: what a reader is given, before its own budget cuts it. Seconds are medians."
     ]
     if not any("em" in row.figures for row in found):
         items.append("This run only retrieves: it has no answers, so EM and F1 are missing here.")

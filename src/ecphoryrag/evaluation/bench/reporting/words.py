@@ -32,8 +32,12 @@ def what(run: Run) -> Part:
         for found in [[row for row in rows if row.dataset == dataset]]
     ]
     grid = Grid("Data sets", ("data set", "passages", "questions"), tuple(sets))
-    code = ", ".join(f"{method} {', '.join(hashes)}" for method, hashes in _codes(rows).items())
-    items: list[Item] = [lead, grid, f"Code that made the rows, by method (hashes of the sources): {code or 'none'}."]
+    code = "; ".join(f"{', '.join(methods)}: {' '.join(hashes)}" for hashes, methods in _codes(rows).items())
+    items: list[Item] = [
+        lead,
+        grid,
+        f"Code that made the rows (hashes of the sources that a cell runs through): {code or 'none'}.",
+    ]
     return Part("What was run", (*items, *_sittings(run)))
 
 
@@ -46,8 +50,8 @@ def _sittings(run: Run) -> list[Item]:
     commits = _distinct(str(each.get("commit") or "an installed package") for each in sittings)
     last = sittings[-1]
     said = [
-        f"{len(sittings)} sittings from {sittings[0].get('began')} on, at commit {commits}, "
-        f"on {_pairs(last.get('machine'))}; versions: {_pairs(last.get('versions'))}."
+        f"{len(sittings)} {'sitting' if len(sittings) == 1 else 'sittings'} from {sittings[0].get('began')} on, "
+        f"at commit {commits}, on {_pairs(last.get('machine'))}; versions: {_pairs(last.get('versions'))}."
     ]
     stopped = last.get("stopped")
     if stopped:
@@ -100,6 +104,14 @@ def does_not_say(run: Run) -> Part:
     unfinished = [f"{row.label}, {row.encoder} on {row.dataset}" for row in rows if not whole(rows, row)]
     if unfinished:
         said.append(f"Not finished, so not to be compared yet: {'; '.join(unfinished)}.")
+    begun = {(row.label, row.dataset, row.encoder) for row in run.table}
+    waiting = [
+        f"{label}, {encoder} on {dataset}"
+        for label, dataset, encoder in _planned(run)
+        if (label, dataset, encoder) not in begun
+    ]
+    if waiting:
+        said.append(f"Configured, and not begun yet: {'; '.join(waiting)}.")
     missing = [
         f"{row.label}, {row.encoder} on {row.dataset}: {row.unavailable}" for row in run.table if row.unavailable
     ]
@@ -117,6 +129,14 @@ def does_not_say(run: Run) -> Part:
         "the machine. Other encoders, other language models, other corpora and longer documents were not tried here."
     )
     return Part("What it does not say", tuple(said))
+
+
+def _planned(run: Run) -> list[tuple[str, str, str]]:
+    """Label, data set and encoder of every cell that the manifest names, each once."""
+    recorded = run.manifest.get("cells")
+    cells = [each for each in recorded if isinstance(each, dict)] if isinstance(recorded, list) else []
+    named = [(str(each.get("label")), str(each.get("dataset")), str(each.get("encoder"))) for each in cells]
+    return list(dict.fromkeys(named))
 
 
 def _precision(run: Run, rows: Sequence[TableRow]) -> list[Item]:
@@ -158,11 +178,16 @@ def _notes(rows: Sequence[TableRow]) -> list[Item]:
     return said
 
 
-def _codes(rows: Sequence[TableRow]) -> Mapping[str, list[str]]:
+def _codes(rows: Sequence[TableRow]) -> Mapping[tuple[str, ...], list[str]]:
+    """Methods with their encoder, by the hashes that they have in common."""
     codes: dict[str, dict[str, None]] = {}
     for row in rows:
-        codes.setdefault(row.method, {}).update(dict.fromkeys(row.code))
-    return {method: list(found) for method, found in codes.items() if found}
+        codes.setdefault(f"{row.method} with {row.encoder}", {}).update(dict.fromkeys(row.code))
+    together: dict[tuple[str, ...], list[str]] = {}
+    for method, found in codes.items():
+        if found:
+            together.setdefault(tuple(found), []).append(method)
+    return together
 
 
 def _distinct(texts: Iterable[str]) -> str:
