@@ -20,7 +20,7 @@ from ecphoryrag.evaluation.bench.table import TableRow, table
 from ecphoryrag.evaluation.datasets import Selection, Source, read
 from ecphoryrag.models.fakes import HashEncoder, ScriptedGenerator
 from ecphoryrag.ports import JsonSchema
-from ecphoryrag.types import Generation, Message
+from ecphoryrag.types import Generation, JsonValue, Message
 from tests.support.bench import CORPUS, HEAD, QUESTIONS, write_config, write_data
 from tests.support.scripted_extraction import filled
 
@@ -223,7 +223,7 @@ def test_the_comparison_is_configured() -> None:
     ]
 
 
-ASKED_ONLY = {
+ASKED_ONLY: dict[str, dict[str, JsonValue]] = {
     "lightrag": {
         "mode": "local",
         "top": 3,

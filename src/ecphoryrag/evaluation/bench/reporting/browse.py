@@ -63,11 +63,10 @@ class Tried:
     @property
     def record(self) -> list[JsonValue]:
         """For the page's script."""
-        return [
-            *(self.column, self.verdict, self.figures, self.answer if self.answered else False, self.reasoning),
-            *(list(self.problems), list(self.retrieved), list(self.shown), list(self.entities), list(self.cited)),
-            self.cost,
-        ]
+        record: list[JsonValue] = [self.column, self.verdict, self.figures]
+        record.append(self.answer if self.answered else False)
+        record += [self.reasoning, list(self.problems), list(self.retrieved), list(self.shown)]
+        return [*record, list(self.entities), list(self.cited), self.cost]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,8 @@ class Asked:
     def record(self) -> list[JsonValue]:
         """For the page's script."""
         told: list[JsonValue] = [each.record for each in self.tried]
-        return [
-            *(self.dataset, self.id, self.text, list(self.answers), self.type, list(self.gold), self.results),
-            told,
-        ]
+        record: list[JsonValue] = [self.dataset, self.id, self.text, list(self.answers), self.type]
+        return [*record, list(self.gold), self.results, told]
 
 
 @dataclass(frozen=True, slots=True)
