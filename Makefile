@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 DEMO := .demo
 DATA ?= ../shared/data
 
-.PHONY: help demo test check bench-recall bench-ask soak wheel clean
+.PHONY: help demo test check bench-recall bench-ask soak soak-store wheel clean
 
 help:
 	@echo "make demo          install, index the sample documents, answer four questions with their sources"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench-recall  recall on the development sets in DATA=$(DATA), against the floors"
 	@echo "make bench-ask     answers of the local model on the development sets (hours on two cores)"
 	@echo "make soak          the long ordeals of indexing with the real model: faults, kills, cost (hours on two cores)"
+	@echo "make soak-store    the long ordeals of the store: 1,000 kills, every fault, 1,000 programs (hours on two cores)"
 	@echo "make wheel         build the wheel and try it in a fresh environment"
 	@echo "make clean         remove what the other targets made"
 
@@ -54,6 +55,9 @@ bench-ask: $(VENV)/.dev-installed
 soak: $(VENV)/.dev-installed
 	$(PY) -m ecphoryrag model fetch
 	$(PY) -m benchmarks.soak --data $(DATA)
+
+soak-store: $(VENV)/.dev-installed
+	$(PY) -m benchmarks.durability
 
 wheel: $(VENV)/.dev-installed
 	$(PY) -m build --outdir dist .

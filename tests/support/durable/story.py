@@ -228,6 +228,12 @@ def decided(memory: Memory) -> Decisions:
     return tuple((one["reason"], one["undone"]) for one in found if one["reason"].startswith(("merge", "split")))
 
 
+def whole(memory: Memory, *, decisions: bool = True) -> str:
+    """All that the memory exports, with vectors; without ``decisions`` the lines of documents alone."""
+    lines = _export(memory)
+    return "".join(lines if decisions else exported(memory).values())
+
+
 def _export(memory: Memory) -> list[str]:
     output = io.StringIO()
     report = memory.export(output, vectors=True)
