@@ -381,7 +381,8 @@ class Memory:
         calls = ledger.history("index", extractor.model) if ledger is not None and extractor.model else ()
         seconds = [usage.seconds for _, usage in calls]
         history = indexing.History(sum(seconds) / len(seconds) if seconds else None, extractor.basis)
-        return indexing.estimate(items, self._store, self._encoder, extractor, self._settings.indexing, history)
+        found = indexing.estimate(items, self._store, self._encoder, extractor, self._settings.indexing, history)
+        return replace(found, basis=extractor.basis) if extractor.model else found  # known by now
 
     def _drop_vectors(self, unfinished: bool) -> None:  # noqa: FBT001 - what it is about
         """Let go of vectors that a server was paid for, once they are in the store."""

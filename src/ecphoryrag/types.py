@@ -330,6 +330,8 @@ class ReembedReport:
     """True if stopped by Ctrl-C."""
     stopped: str | None = None
     """Why the work ended before its end: the budget was spent, or the model failed too often."""
+    already: bool = False
+    """Whether the store was the encoder's before: there was nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,3 +127,10 @@ def test_keys_without_vectors_are_a_mistake(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="2 keys and 1 vectors"):
         ledger.keep_vectors(["a", "b"], np.ones((1, 2), np.float32), Spending("embed", "e", Usage()), lasting=True)
     assert ledger.find_vectors(["a"]) == [None]
+
+
+def test_a_reply_whose_cost_was_told_before_is_no_history(ledger: Ledger) -> None:
+    ledger.keep("doubted", reply(usage=Usage()), "index", "m")
+    ledger.keep("paid", reply(), "index", "m")
+    assert ledger.find("doubted") is not None
+    assert [key for key, _ in ledger.history("index", "m")] == ["paid"]

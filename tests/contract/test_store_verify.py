@@ -194,3 +194,12 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no store")
     with pytest.raises(NotAStore):
         verify_store(tmp_path / "text")
+
+
+def test_export_is_recommended_only_for_what_it_can_open(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(100)  # the first page, where the schema is
+        file.write(b"\xff" * 900)
+    remedies = [flaw.remedy for flaw in wrong(verify_store(path)) if flaw.kind == "integrity"]
+    assert remedies
+    assert all("by `ecphory export` neither" in remedy for remedy in remedies)

@@ -174,3 +174,40 @@ def test_a_store_moves_to_a_served_encoder_and_back(ecphory: Ecphory, monkeypatc
 def test_an_unknown_encoder_is_a_wrong_command_line(ecphory: Ecphory) -> None:
     assert ecphory("reembed", "--encoder", "magic").code == ExitCode.USAGE
     assert ecphory("reembed").code == ExitCode.USAGE
+
+
+def test_a_dry_run_needs_no_server(asking: Ecphory, server: LlamaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = asking("add", "notes", "--dry-run", "--json").json
+    monkeypatch.setenv("ECPHORY_MODELS__OPENAI__BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("ECPHORY_ENCODER", "openai/embedding")
+    told = asking("add", "notes", "--dry-run", "--json")
+    assert told.code == ExitCode.OK
+    assert (told.json["documents"], told.json["calls"]) == (COUNT, COUNT)
+    assert not told.json["exact_input"]
+    assert 0.5 < told.json["input_tokens"] / exact["input_tokens"] < 2
+    assert told.json["embedding_tokens"] > 0
+    assert "without the model, since nothing listens" in told.json["basis"]
+
+
+def test_a_dry_run_asks_no_served_encoder(
+    asking: Ecphory, server: LlamaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECPHORY_ENCODER", "openai/embedding")
+    assert asking("add", "notes", "--dry-run", "--json").json["embedding_tokens"] > 0
+    assert server.count("/v1/embeddings") == 0
+
+
+def test_the_encoder_may_be_named_before_the_command(ecphory: Ecphory) -> None:
+    assert ecphory("--encoder", "none", "add", "-", stdin="The town of Dunlisk.").code == ExitCode.OK
+    assert "encoder: none" in ecphory("--encoder", "none", "status").out
+    assert ecphory("--encoder", "static", "status", "--encoder", "none").code == ExitCode.OK
+    assert ecphory("--encoder", "foo", "status").code == ExitCode.USAGE
+
+
+def test_a_move_to_the_encoder_that_the_store_has_says_so(ecphory: Ecphory) -> None:
+    ecphory("add", "-", "--encoder", "none", stdin="The town of Dunlisk.")
+    moved = ecphory("reembed", "--encoder", "none")
+    assert moved.code == ExitCode.OK
+    assert "already" in moved.out
+    assert "has moved" not in moved.out
+    assert ecphory("reembed", "--encoder", "none", "--json").json["already"] is True

@@ -64,7 +64,7 @@ class MemoryLedger:
         found = [
             (key, kept.reply.usage)
             for key, kept in reversed(self.replies.items())
-            if (kept.purpose, kept.model) == (purpose, model)
+            if (kept.purpose, kept.model) == (purpose, model) and kept.reply.usage.calls
         ]
         return tuple(found[:1000])
 

@@ -183,3 +183,53 @@ def test_every_setting_has_a_reason_and_every_group_refuses_unknown_names_and_ch
 def test_the_command_line_names_the_same_choices() -> None:
     assert tuple(options.Method) == get_args(MethodName)
     assert tuple(options.InputFormat) == get_args(StdinFormat)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://h/v1?key=hidden",
+        "http://h/v1#hidden",
+        "http://u:hidden@h/v1",
+        "http://h:99999/v1",
+        "http://h:hidden/v1",
+        "http://h:0/v1",
+        "http://h hidden/v1",
+        "http://h\\hidden/v1",
+        "http://[::1/v1",
+        "ftp://h",
+        "h:80",
+        "http://",
+    ],
+)
+def test_an_address_that_is_none_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(SettingsError, match="base_url") as raised:
+        load_settings({"models": {"openai": {"base_url": address}}})
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("HTTP://h/v1//", "HTTP://h/v1"),
+        (" http://[::1]:8080/v1/\n", "http://[::1]:8080/v1"),
+        ("https://h/a/b/v1", "https://h/a/b/v1"),
+    ],
+)
+def test_an_address_is_kept_without_what_ends_it(address: str, kept: str) -> None:
+    assert load_settings({"models": {"openai": {"base_url": address}}}).models.openai.base_url == kept
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "1e300"])
+@pytest.mark.parametrize("name", ["TIMEOUT", "LONGEST_WAIT"])
+def test_a_time_without_end_is_refused(name: str, number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"ECPHORY_MODELS__OLLAMA__{name}", number)
+    with pytest.raises(SettingsError, match=f"models.ollama.{name.lower()}"):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", ["RECALL__ECPHORY__ANCHOR", "RECALL__ECPHORY__DAMPING"])
+def test_no_setting_is_infinite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"ECPHORY_{name}", "inf")
+    with pytest.raises(SettingsError):
+        load_settings()

@@ -48,13 +48,14 @@ def before(
     store: options.Store = None,
     config: options.Config = None,
     json: options.Json = False,
+    encoder: options.Encoder = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
     ] = False,
 ) -> None:
     """Keep the options that stand before the command's name."""
     del version  # its callback has acted
-    context.obj = Session(store, config, json)
+    context.obj = Session(store, config, json, encoder)
 
 
 @app.command()

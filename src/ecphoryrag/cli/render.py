@@ -102,6 +102,12 @@ def show_answer(screen: Screen, answer: Answer) -> None:
         show_spending(screen, answer.spending)
 
 
+OTHER_ORDER = (
+    "the passages stand in the order of their entities and not of their scores: with the method `paper`, "
+    "recall.paper.chunk_order chooses (decision 033)"
+)
+
+
 def show_recall(screen: Screen, recall: Recall, *, explain: bool) -> None:
     """The ranked chunks, entities and implicit relations; with ``explain`` each path as a tree."""
     if recall.reason:
@@ -128,6 +134,9 @@ def show_recall(screen: Screen, recall: Recall, *, explain: bool) -> None:
     screen.line()
     for note in recall.notes:
         screen.line(f"Note: {note}", FAINT)
+    scores = [evidence.score for evidence in recall.chunks]
+    if scores != sorted(scores, reverse=True):
+        screen.line(f"Note: {OTHER_ORDER}", FAINT)
     screen.line(f"method {recall.method}; {spent(recall.usage, recall.usage.seconds)}", FAINT)
 
 

@@ -77,6 +77,9 @@ def show_move(screen: Screen, report: ReembedReport) -> None:
     if report.interrupted or report.stopped:
         screen.line(f"Stopped: {report.stopped or 'interrupted'}", WRONG)
     name = one_line(report.encoder.name)
+    if report.already:
+        screen.line(f"The store has the vectors of {name} already: there was nothing to do.", HEAD)
+        return
     screen.line(f"{report.encoded} of {report.chunks} chunks encoded with {name}", HEAD)
     screen.line(spent(report.usage, report.seconds), FAINT)
     if report.switched:

@@ -44,7 +44,8 @@ class Session:
     ) -> Session:
         """The options of a command; those it was not given are the ones given before its name."""
         before = context.obj if isinstance(context.obj, Session) else cls()
-        return cls(store or before.store, config or before.config, json or before.json, encoder, stdin_format)
+        named = encoder or before.encoder
+        return cls(store or before.store, config or before.config, json or before.json, named, stdin_format)
 
     def arguments(self) -> dict[str, Any]:
         """The options as a tree of settings."""
@@ -72,6 +73,7 @@ class Session:
         import tempfile  # noqa: PLC0415 - of this command alone
 
         from ecphoryrag.memory import Memory  # noqa: PLC0415 - a slow import
+        from ecphoryrag.models.unasked import unasked_encoder  # noqa: PLC0415 - of this command alone
 
         settings = self.settings()
         if settings.store.exists():
@@ -80,7 +82,7 @@ class Session:
             return
         with (
             tempfile.TemporaryDirectory(prefix="ecphory-estimate-") as folder,
-            Memory.open(Path(folder) / "empty", settings=settings) as memory,
+            Memory.open(Path(folder) / "empty", settings=settings, encoder=unasked_encoder(settings)) as memory,
         ):
             yield memory
 

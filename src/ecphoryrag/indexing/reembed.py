@@ -29,6 +29,7 @@ def reembed(
     a note that says how many were encoded and are kept.
     """
     started = time.perf_counter()
+    already = store.status().encoder == encoder.identity
     run = _Run(store.reembed(encoder.identity), encoder, CHUNKS * settings.batch, progress)
     switched, stopped, interrupted = False, None, False
     try:
@@ -53,6 +54,7 @@ def reembed(
         seconds=seconds,
         interrupted=interrupted,
         stopped=stopped,
+        already=already,
     )
 
 

@@ -30,14 +30,15 @@ from ecphoryrag.models.outline import (
     descriptions_of,
     title_aliases,
 )
-from ecphoryrag.ports import Generator, Ledger
+from ecphoryrag.ports import Generator, JsonSchema, Ledger
 from ecphoryrag.settings.indexing import ExtractionSettings
 from ecphoryrag.text.acronyms import Acronym, find_acronyms
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.text.locate import Located
 from ecphoryrag.text.names import Manner, manner_of
 from ecphoryrag.text.sentences import split_sentences
-from ecphoryrag.types import Chunk, Document, Extraction, JsonValue, Mention, Sentence, Usage
+from ecphoryrag.text.tokens import count_tokens
+from ecphoryrag.types import Chunk, Document, Extraction, JsonValue, Mention, Message, Sentence, Usage
 
 VERSION = 1
 ABOUT = 5
@@ -111,6 +112,8 @@ class LLMExtractor:
         self._budget = budget
         self._parallel = parallel
         self._guard = guard
+        self._unasked: str | None = None
+        """Why the model is not asked for sizes any more, in words."""
 
     @property
     def identity(self) -> str:
@@ -134,9 +137,10 @@ class LLMExtractor:
     def basis(self) -> str:
         """What the output of :meth:`estimate` rests on, in words."""
         known = len(self._history())
+        found = f"{known} earlier calls of {self.model}"
         if known < LEAST_HISTORY:
-            return f"replies of another model, since there are no {LEAST_HISTORY} earlier calls of {self.model}"
-        return f"{known} earlier calls of {self.model}"
+            found = f"replies of another model, since there are no {LEAST_HISTORY} earlier calls of {self.model}"
+        return f"{found}; {self._unasked}" if self._unasked else found
 
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
         """One extraction a chunk, in order, its mentions by field and offset.
@@ -161,22 +165,41 @@ class LLMExtractor:
         """What extracting these chunks would cost; ``estimated`` unless the generator counts prompts exactly.
 
         A reply is taken to be as long, for the length of its text, as those in the ledger were. Chunks that will be
-        asked for a second time are not foreseen.
+        asked for a second time are not foreseen. Where the model cannot be asked for sizes they are estimated without
+        it, none is taken to be in the ledger, and :attr:`basis` says so.
         """
+        if self._unasked is None:
+            try:
+                return self._estimate(document, chunks)
+            except ModelError as error:
+                self._unasked = f"sizes and what the ledger holds are told without the model, since {error}"
+        return self._estimate(document, chunks)
+
+    def _estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         cached, prompts = 0, list[int]()
         for chunk in chunks:
             if not _has_words(chunk):
                 continue
             request = self._request(document, chunk)
-            if self._ledger is not None and self._ledger.find(request_key(request, self._generator)) is not None:
+            if self._is_kept(request):
                 cached += 1
                 continue
-            prompts.append(self._generator.count_tokens(request.messages, request.schema))
+            prompts.append(self._size(request.messages, request.schema))
         if not prompts:
             return Usage(cached=cached)
         output = round(sum(self._lengths(prompts)))
-        inexact = not self._generator.counts_exactly
+        inexact = self._unasked is not None or not self._generator.counts_exactly
         return Usage(len(prompts), sum(prompts), output, estimated=inexact, cached=cached)
+
+    def _is_kept(self, request: Request[Placed]) -> bool:
+        if self._ledger is None or self._unasked is not None:
+            return False
+        return self._ledger.find(request_key(request, self._generator)) is not None
+
+    def _size(self, messages: Sequence[Message], schema: JsonSchema) -> int:
+        if self._unasked is not None:
+            return sum(count_tokens(message.content) for message in messages)
+        return self._generator.count_tokens(messages, schema)
 
     def _history(self) -> list[Usage]:
         """Earlier calls of this model whose replies were accepted."""
@@ -186,7 +209,7 @@ class LLMExtractor:
 
     def _lengths(self, prompts: Sequence[int]) -> list[float]:
         """Tokens that the reply to a prompt of so many tokens probably has, for each prompt."""
-        constant = self._generator.count_tokens(
+        constant = self._size(
             extraction_prompt("", Chunk("", 0, "", 0, 0), self._settings), extraction_schema(self._settings)
         )
 
@@ -227,6 +250,7 @@ class LLMExtractor:
             return Extraction(usage=error.usage, failure=f"no usable reply in {request.attempts} attempts: {error}")
         except ModelError as error:
             return Extraction(usage=error.usage, failure=str(error))
+        self._unasked = None  # it can be asked
         return _joined(asked, document, chunk, outline, manner)
 
 

@@ -16,4 +16,6 @@ Count = PositiveInt
 class Group(BaseModel):
     """A group of settings: immutable, and a name that it does not know is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -13,6 +13,8 @@ from ecphoryrag.settings.base import Count, Group
 
 BACKENDS_OF_GENERATORS = ("local", "openai", "ollama", "none")
 BACKENDS_OF_ENCODERS = ("static", "minilm", "none", "local", "openai", "ollama")
+DAY = 86_400.0
+"""Seconds: clocks and sockets take no number without end."""
 _SERVED = ("openai", "ollama")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -60,12 +62,27 @@ def _model_name(name: str, backends: tuple[str, ...]) -> str:
 
 def _address(url: str) -> str:
     """The base URL without a slash at its end. Raises ValueError for what is none, or holds a password."""
+    url = url.strip()
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("this is not an address that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a name or password in an address would be shown: give the key in its variable or file")
+    if parts.query or parts.fragment:
+        raise ValueError("an address ends before any ? or #: a key goes into its variable or file, and is never shown")
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("no blank, backslash or control character may be in an address")
+    if not _has_port(parts):
+        raise ValueError("what follows the colon is no port: a number from 1 to 65535")
     return url.rstrip("/")
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Whether the port is one, if any is given."""
+    try:
+        return parts.port != 0
+    except ValueError:  # it would quote what may be a password
+        return False
 
 
 def _variable(name: str) -> str:
@@ -97,7 +114,7 @@ class LocalModelSettings(Group):
 class ServerSettings(Group):
     """What all servers have: where, how many calls at once, how often, and what to do when one fails."""
 
-    timeout: Annotated[float, Field(gt=0)] = 300.0
+    timeout: Annotated[float, Field(gt=0, le=DAY)] = 300.0
     """Seconds to wait for a reply: a small machine takes minutes for a long prompt."""
     concurrency: Count = 4
     """Calls under way at once, at most."""
@@ -107,7 +124,7 @@ class ServerSettings(Group):
     """Tokens a minute, at most, prompts and replies together; empty: no limit."""
     tries: Annotated[int, Field(ge=1, le=20)] = 5
     """How often one call is made before it counts as failed: busy servers, time-outs and broken connections."""
-    longest_wait: Annotated[float, Field(ge=0)] = 60.0
+    longest_wait: Annotated[float, Field(ge=0, le=DAY)] = 60.0
     """Seconds between two tries, at most; also of what a server asks for with `Retry-After`."""
     failures: Count = 5
     """Calls that fail in a row, all tries used up, before the job stops. What was done is kept."""

@@ -151,12 +151,16 @@ class SqliteLedger:
         return self._read(do, ())
 
     def history(self, purpose: Purpose, model: str) -> tuple[tuple[str, Usage], ...]:
-        """(key, usage) of the accepted replies for this purpose by this model, newest first, at most ``HISTORY``."""
+        """(key, usage) of the accepted replies for this purpose by this model, newest first, at most ``HISTORY``.
+
+        One whose cost was told before it was accepted says nothing of what replies cost, and is left out.
+        """
 
         def do(file: LedgerFile) -> tuple[tuple[str, Usage], ...]:
             found = sql.rows(
                 file.connection,
-                f"SELECT key, {USAGE} FROM replies WHERE model = ? AND purpose = ? ORDER BY row DESC LIMIT ?",  # noqa: S608
+                f"SELECT key, {USAGE} FROM replies "  # noqa: S608
+                "WHERE model = ? AND purpose = ? AND calls > 0 ORDER BY row DESC LIMIT ?",
                 (_text(model), purpose, HISTORY),
             )
             return tuple((key, _usage(figures)) for key, *figures in found)

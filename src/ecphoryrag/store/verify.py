@@ -12,10 +12,10 @@ from pathlib import Path
 
 import apsw
 
-from ecphoryrag.errors import NotAStore, StoreDamaged, StoreError, StoreTooNew
+from ecphoryrag.errors import EcphoryError, NotAStore, StoreDamaged, StoreError, StoreTooNew
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp
-from ecphoryrag.store.connections import beside, check_path, first_bytes, format_of, transaction
+from ecphoryrag.store.connections import beside, check_path, first_bytes, format_of, open_reader, transaction
 from ecphoryrag.store.decisions import decision_faults
 from ecphoryrag.store.faults import SYMPTOMS, translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
@@ -72,9 +72,18 @@ def verify_store(path: Path, *, deep: bool = False) -> VerifyReport:
             what = "a process was killed while it wrote, and what it left half done is not undone yet"
             flaws.add("journal", str(path), "mendable", what, "open it once for writing, or run `ecphory repair`")
         except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError, StoreDamaged) as error:
-            flaws.add("integrity", str(path), "lost", str(error), _RESTORE)
+            flaws.add("integrity", str(path), "lost", str(error), _restoring(path))
     _check_ledger(beside(path, LEDGER), flaws, deep=deep)
     return VerifyReport(str(path), deep, *counts, tuple(flaws.listed), flaws.unlisted, time.perf_counter() - started)
+
+
+def _restoring(path: Path) -> str:
+    """What to do with a file that is damaged as a whole: saving what can be read needs one that can be opened."""
+    try:
+        with translating(path), closing(open_reader(path)):
+            return _RESTORE
+    except EcphoryError:
+        return "restore a copy: this file cannot be opened any more, by `ecphory export` neither"
 
 
 @dataclass(slots=True)

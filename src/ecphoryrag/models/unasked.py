@@ -1,0 +1,37 @@
+"""An encoder that is counted with and not asked: to tell a cost before, no request is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ecphoryrag.errors import ModelNotAvailable
+from ecphoryrag.ports import Encoded, Encoder
+from ecphoryrag.settings import Settings, split_name
+from ecphoryrag.types import EncoderIdentity
+
+
+class UnaskedEncoder:
+    """Stands for a served encoder where only texts are counted. See :class:`ecphoryrag.ports.Encoder`."""
+
+    def __init__(self, name: str) -> None:
+        self.identity = EncoderIdentity(name, "not asked", 1, "")
+
+    @property
+    def title_share(self) -> float:
+        """0: title and text are read together, as by all served encoders."""
+        return 0.0
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
+        """Raises ModelNotAvailable."""
+        del texts, kind
+        raise ModelNotAvailable(f"{self.identity.name} is only counted with here: open the store to encode with it")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def unasked_encoder(settings: Settings) -> Encoder | None:
+    """For the configured encoder if it is on a server; None for those in this process, which cost nothing to ask."""
+    served = split_name(settings.encoder)[0] in {"openai", "ollama"}
+    return UnaskedEncoder(settings.encoder) if served else None
