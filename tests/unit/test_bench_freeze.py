@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from ecphoryrag.errors import InputError, SettingsError
 from ecphoryrag.evaluation.bench.code import Code
 from ecphoryrag.evaluation.bench.freeze import freeze, read_frozen
-from ecphoryrag.evaluation.bench.rows import read_rows
-from tests.support.bench import HEAD, QUESTIONS, run_faked, write_config, write_data
+from ecphoryrag.evaluation.bench.rows import ROWS, RowFile, read_rows
+from ecphoryrag.evaluation.bench.run import run
+from tests.support.bench import HEAD, QUESTIONS, fakes, run_faked, write_config, write_data
 
 HEAD = HEAD.replace('code = "version"\n', "")
 VARIED = """
@@ -117,6 +119,9 @@ def test_only_a_finished_development_run_is_frozen(folder: Path) -> None:
     run_faked(more, folder / "dev", limit=2)
     with pytest.raises(InputError, match="hybrid with static has 2 of 3 questions of tiny"):
         freeze(folder / "dev", folder / "frozen.json", by="em")
+    with pytest.raises(InputError, match=r"paper\[context=entities\] with static has 1 of 3 questions"):
+        freeze(folder / "begun", folder / "frozen.json", by="em")
+    run_faked(write_config(folder, HEAD, VARIED, SPLIT), folder / "begun")
     with pytest.raises(InputError, match="no figure 'speed'"):
         freeze(folder / "begun", folder / "frozen.json", by="speed")
     with pytest.raises(InputError, match="no rows of development questions"):
@@ -125,3 +130,24 @@ def test_only_a_finished_development_run_is_frozen(folder: Path) -> None:
     run_faked(write_config(folder, TEST, CHOSEN, SPLIT), folder / "test")
     with pytest.raises(InputError, match="no rows of development questions"):
         freeze(folder / "test", folder / "again.json", by="em")
+
+
+def test_a_cell_that_was_not_begun_keeps_a_run_from_being_frozen(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    config, out = write_config(tmp_path, HEAD, VARIED, SPLIT), tmp_path / "dev"
+    run(config, out, choose=replace(fakes(), only=("paper",)))
+    with pytest.raises(InputError, match="is not finished: dense with static on tiny was not begun"):
+        freeze(out, tmp_path / "frozen.json", by="gold_shown")
+    run_faked(config, out)
+    freeze(out, tmp_path / "frozen.json", by="gold_shown")
+
+
+def test_choices_are_made_over_the_same_data_sets(folder: Path) -> None:
+    rows = read_rows(folder / "dev")
+    first = rows.cells[0]
+    with RowFile(folder / "dev" / ROWS) as file:
+        file.append(replace(first, key="elsewhere", dataset="other"))
+        for row in rows.of(first):
+            file.append(replace(row, cell="elsewhere"))
+    with pytest.raises(InputError, match=r"paper\[context=both\] with static has no rows of other"):
+        freeze(folder / "dev", folder / "frozen.json", by="gold_shown")

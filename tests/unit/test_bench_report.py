@@ -13,7 +13,7 @@ import matplotlib as mpl
 import pytest
 
 from ecphoryrag.errors import InputError
-from ecphoryrag.evaluation.bench.reporting import read_run, write_report
+from ecphoryrag.evaluation.bench.reporting import BEGIN, END, read_run, write_report
 from ecphoryrag.evaluation.bench.reporting.browse import browser
 from ecphoryrag.evaluation.bench.reporting.curves import by_k, context, cost, depth
 from ecphoryrag.evaluation.bench.reporting.markdown import escaped
@@ -284,6 +284,23 @@ def test_what_it_says_is_computed(answered: Path) -> None:
     assert "1 of the 1 differences" in limits
     assert "5 questions have no answer" in limits
     assert "Could not run: lightrag, static on tiny: no model" in limits
+
+
+def test_the_documentation_keeps_what_stands_around_the_marks(answered: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "benchmarks.md"
+    docs.write_text(f"# Ours\n\nWords.\n\n{BEGIN}\nbefore this\n{END}\n\nMore.\n", encoding="utf-8")
+    write_report([answered], tmp_path, docs=docs)
+    first = docs.read_text("utf-8")
+    assert first.startswith(f"# Ours\n\nWords.\n\n{BEGIN}\n")
+    assert first.endswith(f"{END}\n\nMore.\n")
+    assert "before this" not in first
+    assert f"## {answered.name}" in first
+    assert "### Table 1" in first
+    write_report([answered], tmp_path, docs=docs)
+    assert docs.read_text("utf-8") == first
+    docs.write_text(f"# Ours\n{BEGIN}\n", encoding="utf-8")  # no end: made anew as a whole
+    write_report([answered], tmp_path, docs=docs)
+    assert docs.read_text("utf-8").startswith("# Benchmarks")
 
 
 def test_markdown_escapes() -> None:

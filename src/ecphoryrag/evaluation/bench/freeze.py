@@ -24,6 +24,7 @@ from pathlib import Path
 
 from ecphoryrag.errors import InputError, SettingsError
 from ecphoryrag.evaluation.bench.ask import words_hash
+from ecphoryrag.evaluation.bench.manifest import planned_cells, planned_questions
 from ecphoryrag.evaluation.bench.plan import Planned
 from ecphoryrag.evaluation.bench.rows import CellRow, Rows, read_rows
 from ecphoryrag.evaluation.bench.table import mean
@@ -68,7 +69,7 @@ def freeze(run: Path, out: Path, *, by: str) -> Frozen:
     """Choose, and write ``out``.
 
     Raises InputError if ``out`` is there already, if the run is no development run, or if it is not finished: every
-    cell of one data set has as many questions as the others, and has the figure.
+    cell of the manifest is there with all its questions, as many as the others of its data set, and has the figure.
     """
     if out.exists():
         raise InputError(f"{out} is there already, and what is frozen stays: name a new file")
@@ -90,11 +91,19 @@ def freeze(run: Path, out: Path, *, by: str) -> Frozen:
 
 
 def _check_finished(rows: Rows, run: Path, by: str) -> None:
+    """What has no row yet is known from the manifest alone; a run without one is taken as it is."""
     asked = rows.by_cell()
+    for each in planned_cells(run):
+        if each.key not in asked:
+            raise InputError(
+                f"{run} is not finished: {each.label} with {each.encoder} on {each.dataset} was not begun; finish the "
+                "run, then freeze"
+            )
     for cell in rows.cells:
         if cell.unavailable is not None:
             continue
         most = max(len(asked[other.key]) for other in rows.cells if other.dataset == cell.dataset)
+        most = max(most, planned_questions(run, cell.dataset, cell.seed))
         if len(asked[cell.key]) < most:
             raise InputError(
                 f"{run} is not finished: {cell.label} with {cell.encoder} has {len(asked[cell.key])} of {most} "
@@ -116,6 +125,14 @@ def _choose(entry: str, encoder: str, labels: Mapping[str, Sequence[CellRow]], r
             ]
         )
 
+    sets = {label: {cell.dataset for cell in cells} for label, cells in labels.items()}
+    for label, has in sets.items():
+        lacking = set.union(*sets.values()) - has
+        if lacking:
+            raise InputError(
+                f"{label} with {encoder} has no rows of {', '.join(sorted(lacking))}, others of {entry} have: "
+                "their means do not compare; take it out of the configuration, and run that in a new folder"
+            )
     among = {label: figure(cells) for label, cells in labels.items()}
     best = max(among, key=lambda label: among[label])
     cell = labels[best][0]

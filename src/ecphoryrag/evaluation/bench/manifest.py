@@ -58,6 +58,42 @@ def read_sittings(run: Path) -> list[JsonValue]:
         raise InputError(f"{path} is no manifest; restore it, or move it away: the rows do not need it") from error
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """A cell that the configuration asks for, whether it was begun or not."""
+
+    key: str
+    label: str
+    dataset: str
+    encoder: str
+
+
+def planned_cells(run: Path) -> tuple[PlannedCell, ...]:
+    """All of them; none if the folder has no manifest. Raises InputError if it cannot be read."""
+    recorded = _read(run).get("cells", [])
+    cells = [each for each in recorded if isinstance(each, dict)] if isinstance(recorded, list) else []
+    return tuple(PlannedCell(*(str(each.get(name)) for name in PlannedCell.__slots__)) for each in cells)
+
+
+def planned_questions(run: Path, dataset: str, seed: int) -> int:
+    """How many the configuration asks of the set; 0 if the folder has no manifest. Raises InputError."""
+    data = _read(run).get("data")
+    record = data.get(f"{dataset}, seed {seed}") if isinstance(data, dict) else None
+    questions = record.get("questions") if isinstance(record, dict) else None
+    return questions if isinstance(questions, int) else 0
+
+
+def _read(run: Path) -> dict[str, JsonValue]:
+    path = run / MANIFEST
+    if not path.exists():
+        return {}
+    try:
+        record = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is no manifest ({error}); restore it") from error
+    return record if isinstance(record, dict) else {}
+
+
 def write_manifest(
     run: Path, text: str, planned: Sequence[Planned], models: Identities, sittings: Sequence[JsonValue]
 ) -> None:

@@ -22,16 +22,19 @@ from ecphoryrag.evaluation.bench.table import table
 from ecphoryrag.evaluation.bench.texts import read_texts
 from ecphoryrag.types import JsonValue
 
-__all__ = ["read_run", "write_report"]
+__all__ = ["BEGIN", "END", "read_run", "write_report"]
 
+BEGIN, END = "<!-- runs: begin -->", "<!-- runs: end -->"
+"""Marks, in the file for the documentation, around what the report writes."""
 MARKDOWN, HTML = "report.md", "report.html"
 LEAD = (
     "Everything here is computed from the rows of the runs named. Passages and questions are quoted from the data "
     "sets, whose own licences hold for them.",
 )
 DOCS_LEAD = (
-    "Written by `ecphory bench report`; do not edit. Every number and sentence about a run is computed from its rows. "
-    "How to run it again: `ecphory bench run CONFIG`, with the configurations under `benchmarks/configs`.",
+    "What follows is written by `ecphory bench report`; do not edit it. Every number and sentence about a run is "
+    "computed from its rows. How to run it again: `ecphory bench run CONFIG`, with the configurations under "
+    "`benchmarks/configs`.",
 )
 
 
@@ -45,6 +48,8 @@ def read_run(folder: Path) -> Run:
 
 def write_report(runs: Sequence[Path], out: Path, *, docs: Path | None = None) -> tuple[Path, ...]:
     """Write the files into ``out``, which is made, and the summary to ``docs``; returns what was written.
+
+    Where ``docs`` is there and holds :data:`BEGIN` and :data:`END`, only what stands between these is replaced.
 
     Raises InputError for a folder that is no run, or a file that cannot be written, and EcphoryError if the extra
     `eval` is missing.
@@ -62,7 +67,7 @@ def write_report(runs: Sequence[Path], out: Path, *, docs: Path | None = None) -
         out / HTML: page(title, LEAD, sections),
     }
     if docs is not None:
-        written[docs] = markdown.document("Benchmarks", DOCS_LEAD, [(run.name, _summary(run)) for run in read])
+        written[docs] = _docs(docs, [(run.name, _summary(run)) for run in read])
     for path, text in written.items():
         _write(path, text)
     return tuple(written)
@@ -93,6 +98,20 @@ def _summary(run: Run) -> list[Part]:
     if tables.depth_rows(run.table):
         parts.append(tables.table_2(run.table))
     return [*parts, words.does_not_say(run)]
+
+
+def _docs(path: Path, runs: Sequence[tuple[str, Sequence[Part]]]) -> str:
+    """The text of the file: where it is there and has the two marks, what stands between them is made anew."""
+    try:
+        before = path.read_text("utf-8") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}; name another file") from error
+    head, begin, rest = before.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):
+        return markdown.document("Benchmarks", DOCS_LEAD, runs)
+    blocks = [*DOCS_LEAD, *markdown.runs(runs, named=True)]
+    return head + BEGIN + "\n\n" + "\n\n".join(blocks) + "\n\n" + END + tail
 
 
 def _manifest(path: Path) -> dict[str, JsonValue]:

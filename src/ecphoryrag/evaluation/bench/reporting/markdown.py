@@ -11,17 +11,22 @@ from ecphoryrag.evaluation.bench.reporting.parts import Cell, Grid, Item, Part, 
 _SPECIAL = re.compile(r"([\\`*_\[\]|])")
 
 
-def document(title: str, lead: Sequence[str], runs: Sequence[tuple[str, Sequence[Part]]]) -> str:
+def document(title: str, lead: Sequence[str], shown: Sequence[tuple[str, Sequence[Part]]]) -> str:
     """The whole text, line end included; ``lead`` is Markdown already."""
-    blocks = [f"# {escaped(title)}", *lead]
-    for name, parts in runs:
-        if len(runs) > 1:
+    return "\n\n".join([f"# {escaped(title)}", *lead, *runs(shown, named=len(shown) > 1)]) + "\n"
+
+
+def runs(shown: Sequence[tuple[str, Sequence[Part]]], *, named: bool) -> list[str]:
+    """The blocks of all runs; ``named``: each under its name."""
+    blocks = []
+    level = "###" if named else "##"
+    for name, parts in shown:
+        if named:
             blocks.append(f"## {escaped(name)}")
-        level = "###" if len(runs) > 1 else "##"
         for part in parts:
             blocks.append(f"{level} {escaped(part.title)}")
             blocks += [_item(item) for item in part.items]
-    return "\n\n".join(blocks) + "\n"
+    return blocks
 
 
 def escaped(text: str) -> str:
