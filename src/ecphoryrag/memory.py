@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
@@ -18,7 +18,15 @@ from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import Models
 from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Ledger, Store, Where
 from ecphoryrag.settings import Settings, load_settings, split_name, with_encoder
-from ecphoryrag.store import backup_store, export_store, kept_encoder, open_store, repair_store, verify_store
+from ecphoryrag.store import (
+    backup_store,
+    export_graph,
+    export_store,
+    kept_encoder,
+    open_store,
+    repair_store,
+    verify_store,
+)
 from ecphoryrag.store.ledger import SqliteLedger, open_ledger
 from ecphoryrag.text.qualified import asked_keys
 from ecphoryrag.types import (
@@ -31,12 +39,16 @@ from ecphoryrag.types import (
     Entity,
     Estimate,
     ExportReport,
+    GraphReport,
     Recall,
     ReembedReport,
     RepairReport,
     StoreStatus,
     VerifyReport,
 )
+
+if TYPE_CHECKING:
+    from ecphoryrag.store.graph import GraphFormat
 
 Item: TypeAlias = Document | Mapping[str, object] | str
 """What can be added: a document, a record (``id``, ``title``, ``text``, the rest is metadata), or bare text."""
@@ -347,18 +359,27 @@ class Memory:
         """Write all that the store holds as lines of JSON, equal for equal stores; see ``docs/cli.md``."""
         return export_store(self._store.path, output, vectors=vectors)
 
-    def import_file(self, path: str | Path, *, progress: ProgressCallback | None = None) -> AddReport:
+    def export_graph(self, target: str | Path | IO[str], *, format: GraphFormat = "graphml") -> GraphReport:
+        """Write documents, chunks, entities and what joins them for other tools; see ``docs/cli.md``."""
+        return export_graph(self._store.path, Path(target) if isinstance(target, str) else target, format)
+
+    def import_file(
+        self, path: str | Path, *, reencode: bool = False, progress: ProgressCallback | None = None
+    ) -> AddReport:
         """Take in the documents of an export, each in one transaction, with all that was derived from them.
 
-        Vectors are taken as they are if the export has them and they come from this store's encoder; otherwise the
-        passages are encoded. A line that cannot be taken is a line in ``report.failed``, with its number.
+        Vectors are taken as they are if the export has them and they come from this store's encoder; otherwise, or if
+        ``reencode``, the passages are encoded. A line that cannot be taken is a line in ``report.failed``, with its
+        number. Plain documents as JSONL are added as by :meth:`add_paths`. Raises InputError for any other file.
         """
+        path = Path(path)
+        if indexing.importable(path) == "documents":
+            return self._index(indexing.load_records(path, self._settings.indexing), progress, None)
         with self._writing:
             try:
-                with Path(path).open("rb") as lines:
-                    return indexing.import_lines(
-                        lines, str(path), self._store, self._encoder, self._settings.indexing, progress
-                    )
+                with path.open("rb") as lines:
+                    source = indexing.Source(lines, str(path), reencode)
+                    return indexing.import_lines(source, self._store, self._encoder, self._settings.indexing, progress)
             except OSError as error:
                 raise InputError(f"{path} cannot be read ({error.strerror}); name another file.") from error
 

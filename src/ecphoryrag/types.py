@@ -471,6 +471,19 @@ class ExportReport:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphReport:
+    """The outcome of writing the graph of a store for other tools."""
+
+    documents: int
+    chunks: int
+    entities: int
+    edges: int
+    replaced: int = 0
+    """Characters that the format cannot hold, and in whose place U+FFFD stands."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class BackupReport:
     """The outcome of copying a store."""
 

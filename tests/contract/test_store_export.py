@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ecphoryrag.errors import InputError
-from ecphoryrag.indexing import import_lines
+from ecphoryrag.indexing import Source, import_lines
 from ecphoryrag.models.fakes import HashEncoder
 from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.settings.indexing import IndexingSettings
@@ -70,7 +70,7 @@ def imported(path: Path, text: str | bytes, encoder: HashEncoder = ENCODER) -> A
     store = open_store(path, encoder.identity, EXTRACTOR)
     try:
         lines = io.BytesIO(text.encode("utf-8") if isinstance(text, str) else text)
-        return import_lines(lines, "x.jsonl", store, encoder, IndexingSettings())
+        return import_lines(Source(lines, "x.jsonl"), store, encoder, IndexingSettings())
     finally:
         store.close()
 

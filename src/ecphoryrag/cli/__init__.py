@@ -14,6 +14,7 @@ __all__ = ["main", "run"]
 def run(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command line, by default the process's own, and return its exit code."""
     from ecphoryrag.cli.app import app  # noqa: PLC0415 - nothing is imported before a command is run
+    from ecphoryrag.cli.unseen import visible  # noqa: PLC0415
 
     try:
         app(args=None if arguments is None else list(arguments), prog_name="ecphory")
@@ -22,7 +23,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # One that names a file is not of the output; either way the reason is better than a traceback.
         what = f"cannot use {error.filename}" if error.filename else "cannot write the output"
-        sys.stderr.write(f"Error: {what}: {error.strerror or error}.\n")
+        sys.stderr.write(visible(f"Error: {what}: {error.strerror or error}.\n"))
         discard_output()
         return 1
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -11,11 +12,19 @@ from pathlib import Path
 from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.types import JsonValue
 
+_RAW = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What JSON may hold unescaped, beside the control characters that it may not, and a terminal or a line should not."""
+
 
 def write_json(value: object) -> None:
     """The value as one line of JSON on standard output."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(to_json(value), ensure_ascii=not utf8, allow_nan=False) + "\n")
+    sys.stdout.write(escaped(json.dumps(to_json(value), ensure_ascii=not utf8, allow_nan=False)) + "\n")
+
+
+def escaped(text: str) -> str:
+    """The JSON text with the characters escaped that could rewrite a terminal, or that are no characters alone."""
+    return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def to_json(value: object) -> JsonValue:

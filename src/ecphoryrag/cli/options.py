@@ -29,6 +29,14 @@ class InputFormat(StrEnum):
     JSONL = "jsonl"
 
 
+class ExportFormat(StrEnum):
+    """What an export is written as."""
+
+    JSONL = "jsonl"
+    GRAPHML = "graphml"
+    PARQUET = "parquet"
+
+
 Store: TypeAlias = Annotated[
     Path | None,
     typer.Option("--store", metavar="FILE", help="The store; default from the settings.", show_default=False),

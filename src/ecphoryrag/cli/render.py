@@ -46,7 +46,7 @@ def show_report(screen: Screen, report: AddReport) -> None:
     if report.incomplete:
         screen.line("`ecphory add --retry` asks again for just the chunks that are missing.", WRONG)
     if report.stopped:
-        screen.line(f"Stopped: {report.stopped}", WRONG)
+        screen.line(f"Stopped: {one_line(report.stopped)}", WRONG)
         screen.line("What is counted below is kept; adding again goes on from there.", WRONG)
     if report.interrupted:
         screen.line("Interrupted: what is counted below is kept; adding again goes on from there.", WRONG)
@@ -122,7 +122,9 @@ def show_recall(screen: Screen, recall: Recall, *, explain: bool) -> None:
         screen.line()
         screen.line("Entities:", HEAD)
     for ranked in recall.entities:
-        screen.line(f"{ranked.rank}. {one_line(ranked.entity.name)} ({ranked.entity.type}) {ranked.score:.4f}")
+        screen.line(
+            f"{ranked.rank}. {one_line(ranked.entity.name)} ({one_line(ranked.entity.type)}) {ranked.score:.4f}"
+        )
     if recall.relations:
         screen.line()
         screen.line("Implicit relations:", HEAD)
@@ -165,7 +167,7 @@ def show_document(screen: Screen, indexed: IndexedDocument) -> None:
         for mention in found.mentions:
             place = f"{mention.field} {mention.start}-{mention.end}"
             about = f", about ({mention.about})" if mention.about else ""
-            screen.line(f"{INDENT}- {one_line(mention.name)} [{mention.type}] {place}{about}", FAINT)
+            screen.line(f"{INDENT}- {one_line(mention.name)} [{one_line(mention.type)}] {place}{about}", FAINT)
         for one, other in found.aliases:
             screen.line(f"{INDENT}- {one_line(one)} = {one_line(other)}", FAINT)
         if not found.mentions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,18 +12,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters and the overrides of writing direction: in a document they could rewrite the terminal."""
+from ecphoryrag.cli.unseen import one_line, visible
 
-
-def visible(text: str) -> str:
-    """The text with control characters written out, line ends and tabs kept."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
-
-
-def one_line(text: str) -> str:
-    """The text as part of one line: line ends and tabs written out too."""
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+__all__ = ["Branch", "PlainScreen", "Screen", "TerminalScreen", "one_line", "standard_output", "visible"]
 
 
 @dataclass(frozen=True, slots=True)

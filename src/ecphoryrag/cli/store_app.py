@@ -2,7 +2,7 @@
 
 As in :mod:`ecphoryrag.cli.app`, what a command needs is imported by that command alone.
 """
-# ruff: noqa: PLC0415 - the imports for the reason above; a command has one parameter an option
+# ruff: noqa: PLC0415, PLR0913 - the imports for the reason above; a command has one parameter an option
 
 from __future__ import annotations
 
@@ -77,33 +77,45 @@ def export(
         Path | None,
         typer.Option("-o", metavar="FILE", help="Default: standard output.", show_default=False),
     ] = None,
-    vectors: Annotated[bool, typer.Option("--vectors", help="With the vectors of the passages.")] = False,
+    format: Annotated[
+        options.ExportFormat, typer.Option("--format", help="All as JSONL, or the graph as GraphML or Parquet.")
+    ] = options.ExportFormat.JSONL,
+    vectors: Annotated[bool, typer.Option("--vectors", help="With the vectors of the passages (JSONL).")] = False,
     store: options.Store = None,
     config: options.Config = None,
     json: options.Json = False,
 ) -> None:
-    """Write all that the store holds as lines of JSON, equal to the byte for stores that hold the same."""
+    """Write all that the store holds as JSONL, or its graph for other tools; equal for stores that hold the same."""
     session = Session.of(context, store, config, json)
     if session.json and output is None:
         raise typer.BadParameter("--json prints the outcome, and needs -o FILE for the export itself")
+    if vectors and format != options.ExportFormat.JSONL:
+        raise typer.BadParameter("--vectors is for --format jsonl")
+    if format == options.ExportFormat.PARQUET and output is None:
+        raise typer.BadParameter("--format parquet writes a folder: name it with -o")
     with session.reporting():
         from ecphoryrag.cli import work_store
 
+        if format != options.ExportFormat.JSONL:
+            raise typer.Exit(work_store.graph(session, output, format.value))
         raise typer.Exit(work_store.export(session, output, vectors=vectors))
 
 
 def import_file(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `ecphory export` wrote.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `ecphory export` wrote, or JSONL of documents.")],
     *,
+    reencode: Annotated[
+        bool, typer.Option("--re-encode", help="Encode the passages anew, even if the file has vectors that fit.")
+    ] = False,
     encoder: options.Encoder = None,
     store: options.Store = None,
     config: options.Config = None,
     json: options.Json = False,
 ) -> None:
-    """Take in an export, each document in one transaction. The store is made if it is not there."""
+    """Take in an export, or plain documents as JSONL. The store is made if it is not there."""
     session = Session.of(context, store, config, json, encoder)
     with session.reporting():
         from ecphoryrag.cli import work_store
 
-        raise typer.Exit(work_store.import_file(session, source))
+        raise typer.Exit(work_store.import_file(session, source, reencode=reencode))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ecphoryrag.cli.bars import adding
 from ecphoryrag.cli.codes import ExitCode
@@ -18,8 +19,11 @@ from ecphoryrag.cli.screen import PlainScreen, Screen, one_line, standard_output
 from ecphoryrag.cli.session import Session
 from ecphoryrag.cli.work_models import tell_report
 from ecphoryrag.errors import StoreError
-from ecphoryrag.store import backup_store, export_store, repair_store, verify_store
+from ecphoryrag.store import backup_store, export_graph, export_store, repair_store, verify_store
 from ecphoryrag.types import ExportReport, Flaw
+
+if TYPE_CHECKING:
+    from ecphoryrag.store.graph import GraphFormat
 
 SQLITE = b"SQLite format 3\0"
 
@@ -97,6 +101,23 @@ def export(session: Session, output: Path | None, *, vectors: bool) -> ExitCode:
     return ExitCode.SOME_FAILED if report.left_out else ExitCode.OK
 
 
+def graph(session: Session, output: Path | None, format: GraphFormat) -> ExitCode:
+    """Write the graph; as :func:`export` tells of it."""
+    if output is None and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    report = export_graph(session.settings().store, output or sys.stdout, format)
+    if session.json:
+        write_json(report)
+    else:
+        screen = PlainScreen(sys.stderr) if output is None else standard_output()
+        if report.replaced:
+            screen.line(f"{report.replaced} characters replaced that {format} cannot hold", WRONG)
+        counts = f"{report.documents} documents, {report.chunks} chunks, {report.entities} entities"
+        screen.line(f"{counts}, {report.edges} edges, {report.seconds:.2f} s", FAINT)
+    sys.stdout.flush()
+    return ExitCode.OK
+
+
 def _export_to(path: Path, output: Path, *, vectors: bool) -> ExportReport:
     """Write the file whole or not at all, and never in the place of a store."""
     temporary = output.with_name(f"{output.name}.{secrets.token_hex(4)}.tmp")
@@ -118,13 +139,13 @@ def _export_to(path: Path, output: Path, *, vectors: bool) -> ExportReport:
     return report
 
 
-def import_file(session: Session, source: Path) -> ExitCode:
-    """Take an export in."""
-    from ecphoryrag.indexing.importing import check_export  # noqa: PLC0415 - of this command alone
+def import_file(session: Session, source: Path, *, reencode: bool) -> ExitCode:
+    """Take an export, or plain documents, in."""
+    from ecphoryrag.indexing import importable  # noqa: PLC0415 - of this command alone
 
-    check_export(source)  # before a store is made for it
+    importable(source)  # before a store is made for it
     with session.writing(create=True) as memory, adding() as progress:
-        report = memory.import_file(source, progress=progress)
+        report = memory.import_file(source, reencode=reencode, progress=progress)
     return tell_report(session, report)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ecphoryrag.indexing.estimate import History, estimate
-from ecphoryrag.indexing.importing import import_lines
+from ecphoryrag.indexing.importing import Source, import_lines, importable
 from ecphoryrag.indexing.items import LeftOut, Loaded, document_from, load_items
-from ecphoryrag.indexing.load import LoadedPaths, load_paths, load_stdin
+from ecphoryrag.indexing.load import LoadedPaths, load_paths, load_records, load_stdin
 from ecphoryrag.indexing.passages import passage_head, passage_vectors
 from ecphoryrag.indexing.pipeline import index, retry
 from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
@@ -18,13 +18,16 @@ __all__ = [
     "LoadedPaths",
     "Progress",
     "ProgressCallback",
+    "Source",
     "Stage",
     "document_from",
     "estimate",
     "import_lines",
+    "importable",
     "index",
     "load_items",
     "load_paths",
+    "load_records",
     "load_stdin",
     "passage_head",
     "passage_vectors",

@@ -9,9 +9,14 @@ from pathlib import Path, PurePath
 from typing import TypeAlias
 
 from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from ecphoryrag.indexing.files import shown
+from ecphoryrag.errors import InputError
+from ecphoryrag.indexing.files import open_regular, read_bounded, shown
 from ecphoryrag.types import Failure
+
+MOST_BYTES, MOST_CHARACTERS, MOST_FOLDERS = 2**20, 1000, 3
+"""Of a file of rules, of one rule, and of ``/**/`` in it: all are far above what people write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +74,60 @@ def _read(file: Path, base: str) -> tuple[RuleChain, list[Failure]]:
     if not file.is_file() or file.is_symlink():
         return (), []
     try:
-        lines = file.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
-    except OSError as error:
-        return (), [Failure(shown(file), f"cannot be read, so its rules do not apply: {error.strerror}")]
+        with open_regular(file) as opened:
+            text = read_bounded(opened, MOST_BYTES).decode("utf-8-sig", "surrogateescape")
+    except InputError as error:
+        return (), [Failure(shown(file), f"its rules do not apply: {error}")]
     patterns: list[str] = []
+    compiled: list[GitIgnoreSpecPattern] = []
     failures: list[Failure] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         try:
-            GitIgnoreSpec.from_lines([line])
-        except (ValueError, re.error):  # the second of a range from z to a
-            failures.append(Failure(f"{shown(file)}:{number}", f"not a valid git-ignore pattern: {line}"))
+            compiled.append(_compiled(line))
+        except (ValueError, re.error) as error:  # the second of a range from z to a
+            why = f": {error}" if isinstance(error, InputError) else ""
+            failures.append(Failure(f"{shown(file)}:{number}", f"not a valid git-ignore pattern{why}: {line[:100]}"))
         else:
             patterns.append(line)
     if not patterns:
         return (), failures
-    return (Rules(base, shown(file), tuple(patterns), GitIgnoreSpec.from_lines(patterns)),), failures
+    return (Rules(base, shown(file), tuple(patterns), GitIgnoreSpec(compiled)),), failures
+
+
+_STAR, _STARS = "[^/]*", "(?:/.+)?/"
+"""What pathspec makes of ``*`` and of ``/**/``."""
+
+
+def _compiled(line: str) -> GitIgnoreSpecPattern:
+    """The pattern of one line, so written that it is matched in a time that grows with the path, not with its power.
+
+    Raises ValueError, re.error, and _TooSlow for a pattern that cannot be.
+    """
+    pattern = GitIgnoreSpecPattern(line)
+    if pattern.regex is None:
+        return pattern
+    expression = pattern.regex.pattern
+    if len(line) > MOST_CHARACTERS or expression.count(_STARS) > MOST_FOLDERS:
+        raise _TooSlow(f"more than {MOST_CHARACTERS} characters or {MOST_FOLDERS} times /**/")
+    pattern.regex = re.compile(_linear(expression))
+    return pattern
+
+
+def _linear(expression: str) -> str:
+    """The same expression without going back to an earlier ``*`` of a name, which never helps.
+
+    What stands between two stars has a fixed length, so its first occurrence leaves most to what follows; only the
+    last star of a name must try them all.
+    """
+    first, *pieces = re.sub(r"(?:\[\^/\]\*){2,}", lambda _: _STAR, expression).split(_STAR)
+    made = [first]
+    for at, piece in enumerate(pieces):
+        last = at == len(pieces) - 1 or not piece or "(" in piece.replace("\\(", "") or "/" in piece
+        made.append(f"{_STAR}{piece}" if last else f"(?>[^/]*?{piece})")
+    return "".join(made)
+
+
+class _TooSlow(InputError, ValueError):
+    """A pattern that would take too long on some path."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,9 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ecphoryrag.decisions import Decision
 from ecphoryrag.errors import InputError, JobStopped, ModelError, StoreError
 from ecphoryrag.indexing.decided import decision_of
+from ecphoryrag.indexing.files import decode
 from ecphoryrag.indexing.interrupts import held_interrupts
+from ecphoryrag.indexing.items import FailureList, check_characters, document_from
 from ecphoryrag.indexing.passages import passage_head, passage_vectors
 from ecphoryrag.indexing.progress import Progress, ProgressCallback
+from ecphoryrag.indexing.records import parse_json
 from ecphoryrag.ports import DECISION, EXPORT_VERSION, Encoder, Exported, IndexedDocument, Store, Vectors
 from ecphoryrag.settings.indexing import IndexingSettings
 from ecphoryrag.text.keys import name_key
@@ -59,8 +62,8 @@ class _Header(_Part):
     ecphory_export: int
     format: int
     encoder: _Encoder | None
-    documents: int = Field(ge=0)
-    decisions: int = Field(default=0, ge=0)
+    documents: int = Field(ge=0, lt=2**63)
+    decisions: int = Field(default=0, ge=0, lt=2**63)
     vectors: bool
 
 
@@ -96,9 +99,18 @@ class _Document(_Part):
     chunks: list[_Chunk]
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An export to be imported."""
+
+    lines: IO[bytes]
+    name: str
+    reencode: bool = False
+    """Whether passages are encoded although the export has vectors that fit."""
+
+
 def import_lines(
-    lines: IO[bytes],
-    name: str,
+    source: Source,
     store: Store,
     encoder: Encoder,
     settings: IndexingSettings,
@@ -112,9 +124,10 @@ def import_lines(
     for a file that is no export, StoreError and ModelError with a note that says how many documents were taken.
     """
     started = time.perf_counter()
+    lines, name = source.lines, source.name
     header = _header(_line(lines, name, 1), name)
     kept = header.encoder
-    same = kept is not None and EncoderIdentity(**kept.model_dump()) == store.encoder
+    same = not source.reencode and kept is not None and EncoderIdentity(**kept.model_dump()) == store.encoder
     dimension = store.encoder.dimension if same and header.vectors else None
     run = _Run(store, encoder, dimension, header.documents + header.decisions, progress)
     interrupted, stopped = False, None
@@ -131,13 +144,34 @@ def import_lines(
     return run.report(time.perf_counter() - started, interrupted=interrupted, stopped=stopped)
 
 
-def check_export(path: Path) -> None:
-    """Whether the file begins as an export does. Raises InputError if it does not, or cannot be read."""
+Importable: TypeAlias = Literal["export", "documents"]
+"""What a file that can be imported holds: an export of a store, or plain documents as JSONL."""
+
+
+def importable(path: Path) -> Importable:
+    """Which of the two the file holds, by its first line. Raises InputError if neither, or if it cannot be read."""
     try:
+        if not path.is_file():  # of a pipe the first line could be read only once
+            why = "it is a folder, a pipe or a device" if path.exists() else "no such file"
+            raise InputError(f"{path} cannot be read ({why}); name a file. Documents in a pipe go to `ecphory add -`.")
         with path.open("rb") as lines:
-            _header(_line(lines, str(path), 1), str(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); name another file.") from error
+            line = _line(lines, str(path), 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{str(path)!a} cannot be read ({why}); name another file.") from error
+    if _is_document(line):
+        return "documents"
+    _header(line, str(path))
+    return "export"
+
+
+def _is_document(line: bytes) -> bool:
+    """Whether the line is a record of a plain document; one of an export without its header is not."""
+    try:
+        record = parse_json(decode(line))
+    except InputError:
+        return False
+    return isinstance(record, dict) and "text" in record and not {"content_hash", "chunks"} <= record.keys()
 
 
 @dataclass(slots=True)
@@ -153,7 +187,7 @@ class _Run:
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    failed: list[Failure] = field(default_factory=list)
+    failed: FailureList = field(default_factory=FailureList)
     decisions: list[Decision] = field(default_factory=list)
     lines: int = 0
     chunks: int = 0
@@ -233,7 +267,7 @@ class _Run:
             added=tuple(self.added),
             updated=tuple(self.updated),
             unchanged=tuple(self.unchanged),
-            failed=tuple(self.failed),
+            failed=self.failed.all(),
             chunks=self.chunks,
             mentions=self.mentions,
             usage=replace(self.usage, seconds=seconds),
@@ -275,8 +309,8 @@ def _header(line: bytes, name: str) -> _Header:
         return _Header.model_validate(record)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{name} is no export of a store: its first line is no header. Plain documents as JSONL go through "
-            "`ecphory add`."
+            f"{name} is no export of a store: its first line is no header. Nor is it a document, such as "
+            '{"text": "..."}.'
         ) from error
 
 
@@ -309,7 +343,9 @@ def _exported(line: bytes, dimension: int | None) -> Exported:
 def _checked(record: _Document, dimension: int | None) -> Exported:
     text = record.text
     headings = tuple(_heading(text, parts) for parts in record.headings)
-    document = Document(record.id, text, record.title, record.metadata, headings, record.source)
+    given = Document(record.id, text, record.title, record.metadata, headings, record.source)
+    document = replace(document_from(given), source=record.source)  # as strict with an export as with any other input
+    _check_texts(record)
     if document.content_hash != record.content_hash:
         raise ValueError("its content is not that which was exported: the content hash differs")
     chunks = tuple(_chunk(document, ordinal, one) for ordinal, one in enumerate(record.chunks))
@@ -317,6 +353,19 @@ def _checked(record: _Document, dimension: int | None) -> Exported:
     completed = {at: one.completed_by for at, one in enumerate(record.chunks) if one.completed_by is not None}
     vectors = _vectors(record.chunks, dimension)
     return Exported(IndexedDocument(document, chunks, extractions, vectors), record.extractor, completed)
+
+
+def _check_texts(record: _Document) -> None:
+    """Raises InputError for characters that no text has, in all that is kept beside the document itself."""
+    for name, value in (("source", record.source), ("extractor", record.extractor)):
+        check_characters(value or "", name)
+    for chunk in record.chunks:
+        for value in (*chunk.headings, *(key for pair in chunk.aliases for key in pair), chunk.completed_by or ""):
+            check_characters(value, "heading, alias or extractor of a chunk")
+        for mention in chunk.mentions:
+            check_characters(mention.type, "type of a mention")
+            check_characters(mention.description, "description of a mention")
+        check_characters(chunk.failure or "", "failure of a chunk")
 
 
 def _chunk(document: Document, ordinal: int, one: _Chunk) -> Chunk:

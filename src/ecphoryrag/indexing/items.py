@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ecphoryrag.errors import InputError
-from ecphoryrag.types import Document, Failure, JsonValue
+from ecphoryrag.types import Document, Failure, Heading, JsonValue
 
 MAX_NESTING = 64
 """Levels of lists and records in metadata: far more than data made by people has, far fewer than breaks a parser."""
@@ -32,6 +32,34 @@ class LeftOut:
 
 Loaded: TypeAlias = Document | Failure | LeftOut
 """The outcome of loading one thing: taken, failed, or passed over by rule."""
+
+
+MOST_FAILURES = 1000
+"""Bad lines or records of one file that are told one by one; a file of nothing else could hold millions."""
+
+
+class FailureList:
+    """What could not be taken of one file: the first thousand, and how many more."""
+
+    def __init__(self) -> None:
+        self._listed: list[Failure] = []
+        self._more = 0
+
+    def append(self, failure: Failure) -> bool:
+        """Note one; False if it is only counted."""
+        if len(self._listed) < MOST_FAILURES:
+            self._listed.append(failure)
+            return True
+        self._more += 1
+        return False
+
+    def rest(self, source: str) -> tuple[Failure, ...]:
+        """The line that stands for those that were only counted, if there are any."""
+        return (Failure(source, f"and {self._more} more lines or records that cannot be taken"),) if self._more else ()
+
+    def all(self) -> tuple[Failure, ...]:
+        """Those that are told."""
+        return (*self._listed, *self.rest("the rest of the file"))
 
 
 class RepeatedKey(dict[str, object]):
@@ -123,6 +151,12 @@ def _checked(document: Document) -> Document:
             f"the title has {len(document.title)} characters; at most {MAX_TITLE_CHARACTERS} are allowed; shorten it, "
             "or put it at the beginning of the text"
         )
+    if document.source is not None:
+        if not isinstance(document.source, str):
+            raise InputError(f"the source must be a string, not {_kind(document.source)}")
+        check_characters(document.source, "source")
+    if not isinstance(document.headings, tuple) or not all(isinstance(one, Heading) for one in document.headings):
+        raise InputError("the headings must be a tuple of Heading")
     for heading in document.headings:
         if len(heading.text) > MAX_TITLE_CHARACTERS:
             raise InputError(

@@ -14,7 +14,16 @@ from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from ecphoryrag.errors import InputError
-from ecphoryrag.indexing.files import decode, open_regular, read_bounded, refuse_by_name, too_large, unsupported
+from ecphoryrag.indexing.files import (
+    cannot_read,
+    decode,
+    open_regular,
+    read_bounded,
+    refuse_by_name,
+    shown,
+    too_large,
+    unsupported,
+)
 from ecphoryrag.indexing.items import Loaded, document_from
 from ecphoryrag.indexing.records import json_documents, jsonl_documents, parse_json
 from ecphoryrag.indexing.walk import Found, find_files
@@ -51,6 +60,17 @@ class LoadedPaths(Iterator[Loaded]):
 def load_paths(paths: Sequence[str | Path], settings: IndexingSettings) -> LoadedPaths:
     """The documents of files, folders (recursively) and globs; ``-`` is standard input. See :func:`find_files`."""
     return LoadedPaths(paths, settings)
+
+
+def load_records(path: Path, settings: IndexingSettings) -> Iterator[Loaded]:
+    """The documents of a JSONL file, whatever its name is."""
+    try:
+        with path.open("rb") as file:
+            yield from jsonl_documents(file, shown(path), settings.max_file_bytes)
+    except OSError as error:
+        yield Failure(shown(path), str(cannot_read(error)))
+    except InputError as error:
+        yield Failure(shown(path), str(error))
 
 
 def load_stdin(stream: BinaryIO, settings: IndexingSettings) -> Iterator[Loaded]:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from ecphoryrag.errors import InputError
 from ecphoryrag.indexing.files import cannot_read, decode, refuse_by_magic, too_large, wide_encoding
-from ecphoryrag.indexing.items import Loaded, RepeatedKey, checked_json, document_from
+from ecphoryrag.indexing.items import FailureList, Loaded, RepeatedKey, checked_json, document_from
 from ecphoryrag.types import Failure, JsonValue
 
 
@@ -34,8 +34,9 @@ def json_documents(text: str, source: str) -> Iterator[Loaded]:
     if isinstance(value, list):
         if not value:
             raise InputError("the list holds no record")
-        for number, record in enumerate(value, start=1):
-            yield _document(record, f"{source}[{number}]")
+        yield from _bounded(
+            (_document(record, f"{source}[{number}]") for number, record in enumerate(value, 1)), source
+        )
     else:
         yield _document(value, source)
 
@@ -47,16 +48,29 @@ def jsonl_documents(file: BinaryIO, source: str, limit: int, start: bytes = b"")
     Raises InputError if it is of a known binary kind or holds no record at all.
     """
     found = False
+    for loaded in _bounded(_line_documents(file, source, limit, start), source):
+        found = True
+        yield loaded
+    if not found:
+        raise InputError("empty: it holds no record")
+
+
+def _line_documents(file: BinaryIO, source: str, limit: int, start: bytes) -> Iterator[Loaded]:
     for number, line in _lines(file, limit, start):
         place = f"{source}:{number}"
         if isinstance(line, InputError):
-            found = True
             yield Failure(place, str(line))
         elif line.strip():
-            found = True
             yield _line_document(line, place)
-    if not found:
-        raise InputError("empty: it holds no record")
+
+
+def _bounded(loaded: Iterator[Loaded], source: str) -> Iterator[Loaded]:
+    """The same, with no more failures one by one than are worth reading and fit into memory."""
+    failures = FailureList()
+    for one in loaded:
+        if not isinstance(one, Failure) or failures.append(one):
+            yield one
+    yield from failures.rest(source)
 
 
 def _lines(file: BinaryIO, limit: int, start: bytes) -> Iterator[tuple[int, bytes | InputError]]:

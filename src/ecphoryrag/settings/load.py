@@ -20,6 +20,8 @@ from ecphoryrag.settings.root import ENVIRONMENT_PREFIX, NESTED, Settings
 
 CONFIG_VARIABLE = ENVIRONMENT_PREFIX + "CONFIG"
 CONFIG_FILE = Path("ecphory.toml")
+MOST_BYTES = 2**20
+"""Of a settings file; what is named by mistake may be huge, or a device that has no end."""
 
 Origin: TypeAlias = Literal["default", "file", "environment", "argument"]
 Tree: TypeAlias = dict[str, Any]
@@ -107,7 +109,11 @@ def _file(config: Path | None) -> tuple[Tree, Path | None]:
     if named is None and not path.is_file():
         return {}, None
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise SettingsError(f"{path} has more than {MOST_BYTES >> 10} KiB, so it is no settings file; name another")
+        tree = tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except OSError as error:
         remedy = "correct the path" if config else f"correct the path or unset {CONFIG_VARIABLE}"
         raise SettingsError(f"cannot read the settings file {path}: {error.strerror}; {remedy}") from error

@@ -11,9 +11,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ecphoryrag.ports import Store
-    from ecphoryrag.types import BackupReport, EncoderIdentity, ExportReport, RepairReport, VerifyReport
+    from ecphoryrag.store.graph import GraphFormat
+    from ecphoryrag.types import (
+        BackupReport,
+        EncoderIdentity,
+        ExportReport,
+        GraphReport,
+        RepairReport,
+        VerifyReport,
+    )
 
-__all__ = ["backup_store", "export_store", "kept_encoder", "open_store", "repair_store", "verify_store"]
+__all__ = [
+    "backup_store",
+    "export_graph",
+    "export_store",
+    "kept_encoder",
+    "open_store",
+    "repair_store",
+    "verify_store",
+]
 
 
 def kept_encoder(path: Path) -> EncoderIdentity | None:
@@ -81,6 +97,13 @@ def export_store(path: Path, output: IO[str], *, vectors: bool = False) -> Expor
     from ecphoryrag.store.export import export_store as export  # noqa: PLC0415 - as above
 
     return export(_real(Path(path)), output, vectors=vectors)
+
+
+def export_graph(path: Path, target: Path | IO[str], format: GraphFormat) -> GraphReport:
+    """Write the graph of the store for other tools; see :mod:`ecphoryrag.store.graph`."""
+    from ecphoryrag.store.graph import export_graph as export  # noqa: PLC0415 - as above
+
+    return export(_real(Path(path)), target, format)
 
 
 def _real(path: Path) -> Path:

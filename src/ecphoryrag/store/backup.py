@@ -15,6 +15,7 @@ from ecphoryrag.errors import StoreDamaged, StoreError
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import beside, check_path, open_reader, transaction
 from ecphoryrag.store.faults import translating
+from ecphoryrag.store.guarded import guard
 from ecphoryrag.store.verify import verify_store
 from ecphoryrag.types import BackupReport
 
@@ -59,7 +60,7 @@ def _copy(path: Path, temporary: Path) -> None:
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     with (
         closing(open_reader(path)) as source,
-        closing(apsw.Connection(str(temporary.absolute()), flags=flags)) as copy,
+        closing(guard(apsw.Connection(str(temporary.absolute()), flags=flags))) as copy,
         transaction(source, "DEFERRED"),  # held to the end, so that no commit of another makes it begin again
     ):
         sql.value(source, "SELECT count(*) FROM sqlite_schema")

@@ -5,11 +5,13 @@ A file is used only if its stamp is the one asked for and its checksum holds; ot
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import itertools
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -67,7 +69,7 @@ def remove_cache(path: Path) -> None:
 def read_cache(path: Path, stamp: str) -> Arrays | None:
     """The arrays (read-only), or None if the file is absent, of another stamp, or damaged."""
     try:
-        data = path.read_bytes()
+        data = _bytes(path)
     except OSError:
         return None
     try:
@@ -76,20 +78,30 @@ def read_cache(path: Path, stamp: str) -> Arrays | None:
         if header["stamp"] != stamp:
             return None
         arrays: Arrays = load(data)
-    except (SafetensorError, ValueError, KeyError, TypeError):
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return arrays if header.get("checksum") == _checksum(stamp, arrays) else None
 
 
 def kept_stamp(path: Path) -> str | None:
     """The stamp of the file, if its checksum holds; None if it is damaged. Raises OSError if it cannot be read."""
-    data = path.read_bytes()
+    data = _bytes(path)
     try:
         size = int.from_bytes(data[:8], "little")
         stamp = json.loads(data[8 : 8 + size])["__metadata__"]["stamp"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return stamp if isinstance(stamp, str) and read_cache(path, stamp) is not None else None
+
+
+def _bytes(path: Path) -> bytes:
+    """All of the file, but of no pipe, which would be waited for, and of no device. Raises OSError."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "no file", str(path))
+    with path.open("rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise FileNotFoundError(errno.ENOENT, "no file", str(path))
+        return file.read()
 
 
 def _checksum(stamp: str, arrays: Mapping[str, NDArray[Any]]) -> str:

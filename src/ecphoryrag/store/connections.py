@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 import apsw
 
-from ecphoryrag.errors import NotAStore, StoreError, StoreNotFound, StoreTooNew
+from ecphoryrag.errors import NotAStore, StoreDamaged, StoreError, StoreNotFound, StoreTooNew
 from ecphoryrag.store.faults import translating
+from ecphoryrag.store.guarded import check_schema, guard
 from ecphoryrag.store.lexical import VOCABULARIES
 from ecphoryrag.store.schema import APPLICATION_ID, FORMAT, MIGRATIONS, migrate
 
@@ -48,7 +49,7 @@ def open_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS)
         connection = _configured(apsw.Connection(str(path.absolute()), flags=flags), busy_seconds)
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("PRAGMA secure_delete = ON")
-        if format_of(connection, path) < FORMAT:
+        if known_format(connection, path) < FORMAT:
             with transaction(connection, "IMMEDIATE"):
                 current = format_of(connection, path)
                 for migration in MIGRATIONS[current:]:
@@ -82,7 +83,7 @@ def _open_reader(path: Path, busy_seconds: float, *, any_format: bool) -> apsw.C
         flags |= apsw.SQLITE_OPEN_URI
         name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
     connection = _configured(apsw.Connection(name, flags=flags), busy_seconds)
-    found = format_of(connection, path)
+    found = known_format(connection, path)
     if found < FORMAT and not (any_format and found):
         raise StoreError(
             f"The store {path} is of format {found}, and this version reads format {FORMAT}: open it once for "
@@ -124,7 +125,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def _configured(connection: apsw.Connection, busy_seconds: float) -> apsw.Connection:
-    connection.set_busy_timeout(int(busy_seconds * 1000))
+    guard(connection).set_busy_timeout(int(busy_seconds * 1000))
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
@@ -139,6 +140,8 @@ def check_path(path: Path, *, create: bool) -> None:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise StoreError(f"{str(path)!a} cannot be the path of a store: {why}; name another path.") from error
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for, a device has no end
+        raise NotAStore(f"{path} is a pipe, a socket or a device; a store is a file: name another path.")
     if path.is_dir():
         raise NotAStore(f"{path} is a folder; a store is a file: name a file in it, such as {path / 'memory.ecphory'}.")
     if not path.exists():
@@ -163,6 +166,17 @@ def format_of(connection: apsw.Connection, path: Path) -> int:
             f"The store {path} is of format {found}, and this version knows formats up to {FORMAT}: install a newer "
             "ecphoryrag, or index the documents into a new store."
         )
+    if found < 1:
+        raise StoreDamaged(f"The store {path} says that it is of format {found}, which there never was.")
+    return found
+
+
+def known_format(connection: apsw.Connection, path: Path) -> int:
+    """As :func:`format_of`, of a file that holds the tables of its format and nothing else."""
+    with transaction(connection, "DEFERRED"):  # another process may be migrating it just now
+        found = format_of(connection, path)
+        if found:
+            check_schema(connection, path, found)
     return found
 
 

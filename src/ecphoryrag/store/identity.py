@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -14,6 +15,7 @@ from ecphoryrag.types import EncoderIdentity
 
 ENCODER, NEXT_ENCODER = "encoder", "next_encoder"
 """Properties of the store: the encoder of its vectors, and the one that it is being moved to, if it is."""
+MOST_DIMENSIONS = 2**20
 
 
 def packed(encoder: EncoderIdentity) -> str:
@@ -27,12 +29,22 @@ def read_identity(connection: apsw.Connection, name: str, path: Path) -> Encoder
     if kept is None:
         return None
     try:
-        return EncoderIdentity(**json.loads(kept))
-    except (ValueError, TypeError) as error:
+        return _identity(json.loads(kept))
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreDamaged(
             f"The store {path} is damaged: which encoder its vectors come from cannot be read ({error}); restore a "
             "copy, or index the documents into a new store."
         ) from error
+
+
+def _identity(record: dict[str, Any]) -> EncoderIdentity:
+    """Raises TypeError and ValueError for what is none: the file may come from anywhere."""
+    found = EncoderIdentity(**record)
+    if not all(isinstance(one, str) for one in (found.name, found.version, found.fingerprint)):
+        raise TypeError("a name, version or fingerprint that is no text")
+    if type(found.dimension) is not int or not 0 <= found.dimension <= MOST_DIMENSIONS:
+        raise ValueError("a dimension that no vector has")
+    return found
 
 
 def check_encoder(connection: apsw.Connection, path: Path, encoder: EncoderIdentity) -> None:

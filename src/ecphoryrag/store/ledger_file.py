@@ -16,6 +16,7 @@ import apsw
 from ecphoryrag.errors import NotAStore, StoreDamaged, StoreTooNew
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import BUSY_SECONDS, beside, start_logging, stop_logging, transaction
+from ecphoryrag.store.guarded import guard
 
 APPLICATION_ID = 0x4563704C
 """``EcpL``: by this the file says that it is a ledger of this package."""
@@ -188,7 +189,7 @@ def _connected(path: Path, *, writable: bool) -> apsw.Connection:
         if not os.access(path.absolute().parent, os.W_OK) and not beside(path, "-wal").exists():
             flags |= apsw.SQLITE_OPEN_URI
             name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
-    return apsw.Connection(name, flags=flags)
+    return guard(apsw.Connection(name, flags=flags))
 
 
 def _configure(connection: apsw.Connection) -> None:

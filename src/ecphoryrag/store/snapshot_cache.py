@@ -63,12 +63,20 @@ def read_snapshot(path: Path, stamp: str) -> Snapshot | None:
     arrays = read_cache(path, f"snapshot {LAYOUT} {stamp}")
     if arrays is None:
         return None
+    try:
+        return _snapshot(arrays)
+    except (KeyError, ValueError, TypeError, IndexError):  # made by somebody else, with a checksum that holds
+        return None
+
+
+def _snapshot(arrays: Arrays) -> Snapshot:
+    """Raises KeyError, ValueError, TypeError and IndexError for arrays that make none."""
     strings = {name: unpack_strings(arrays[f"{name}.text"], arrays[f"{name}.offsets"]) for name in _STRINGS}
     names: dict[int, list[str]] = {}
     for name, entity in _pairs(arrays, "names"):
         names.setdefault(entity, []).append(name)
     half: NDArray[np.float16] = arrays["vectors"].astype(HALF, copy=False)
-    return Snapshot(
+    made = Snapshot(
         generation=int(arrays["generation"][0]),
         document_ids=strings["document_ids"],
         chunk_documents=arrays["chunk_documents"],
@@ -86,6 +94,27 @@ def read_snapshot(path: Path, stamp: str) -> Snapshot | None:
         vectors=unit_rows(half),
         names={entity: tuple(found) for entity, found in names.items()},
     )
+    _check(made)
+    return made
+
+
+def _check(made: Snapshot) -> None:
+    """Raise ValueError for positions that lead outside: whoever has a store from elsewhere may have its cache too, and
+    what is computed with it does not look where it reads."""
+    chunks, entities, terms = made.chunk_count, len(made.entity_keys), len(made.terms)
+    shapes = dict.fromkeys(_ROW_MATRICES, (chunks, entities)) | dict.fromkeys(_COLUMN_MATRICES, (chunks, terms))
+    for name, shape in shapes.items():
+        matrix = getattr(made, name)
+        if matrix.shape != shape:
+            raise ValueError(f"{name} has another shape")
+        matrix.check_format(full_check=True)
+    if made.chunk_rows.shape != (chunks,) or made.chunk_documents.shape != (chunks,) or len(made.vectors) != chunks:
+        raise ValueError("arrays of another length")
+    for positions, below in ((made.chunk_documents, len(made.document_ids)), (made.aliases, entities)):
+        if positions.size and not (int(positions.min()) >= 0 and int(positions.max()) < below):
+            raise ValueError("a position that leads outside")
+    if made.aliases.ndim != 2 or made.aliases.shape[1] != 2 or made.vectors.ndim != 2:
+        raise ValueError("arrays of another form")
 
 
 def _matrix(arrays: Arrays, name: str, layout: Literal["csr", "csc"]) -> Any:

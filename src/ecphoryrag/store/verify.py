@@ -18,6 +18,7 @@ from ecphoryrag.store.cachefile import kept_stamp
 from ecphoryrag.store.connections import beside, check_path, first_bytes, format_of, open_reader, transaction
 from ecphoryrag.store.decisions import decision_faults
 from ecphoryrag.store.faults import SYMPTOMS, translating
+from ecphoryrag.store.guarded import guard, schema_faults
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
 from ecphoryrag.store.invariants import (
     INDEX_ROWS,
@@ -33,7 +34,7 @@ from ecphoryrag.store.invariants import (
 from ecphoryrag.store.ledger import LEDGER
 from ecphoryrag.store.ledger_file import open_file
 from ecphoryrag.store.lexical import VOCABULARIES
-from ecphoryrag.store.schema import FORMAT, MIGRATIONS, migrate
+from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.store.sqlite import CACHE, VECTORS
 from ecphoryrag.store.view import read_stamp
 from ecphoryrag.types import Flaw, Severity, VerifyReport
@@ -113,7 +114,7 @@ def _check_file(path: Path, flaws: Flaws, *, deep: bool) -> tuple[int, int, int,
     if first_bytes(path, len(MAGIC)) != MAGIC:
         raise NotAStore(f"{path} does not begin as an SQLite file does: it is something else, or was overwritten.")
     flags = apsw.SQLITE_OPEN_READONLY
-    with closing(apsw.Connection(str(path.absolute()), flags=flags)) as connection:
+    with closing(guard(apsw.Connection(str(path.absolute()), flags=flags))) as connection:
         connection.set_busy_timeout(5000)
         connection.execute("PRAGMA temp_store = MEMORY")
         found = format_of(connection, path)
@@ -127,12 +128,14 @@ def _check_file(path: Path, flaws: Flaws, *, deep: bool) -> tuple[int, int, int,
 
 
 def _check_rows(connection: apsw.Connection, path: Path, flaws: Flaws, *, deep: bool) -> tuple[int, int, int, int]:
+    found = format_of(connection, path)
+    if not _check_schema(connection, found, flaws):
+        return (0, 0, 0, 0)
     pragma = "PRAGMA main.integrity_check(20)" if deep else "PRAGMA main.quick_check(20)"
     for (said,) in sql.rows(connection, pragma):
         if said != "ok":
             flaws.add("integrity", str(path), "lost", f"SQLite says: {said}", f"{_REPAIR}; if that fails, {_RESTORE}")
-    if sql.value(connection, "PRAGMA user_version") == FORMAT:
-        _check_schema(connection, flaws)
+    if found == FORMAT:
         _check_tables(connection, path, flaws)
     documents, chunks, entities, mentions = sql.one(connection, _COUNTS)
     if deep:
@@ -154,21 +157,14 @@ def _each(check: Callable[[], None], table: str, flaws: Flaws) -> None:
         flaws.add("unreadable", f"table {table}", severity, str(error), f"{_REPAIR}; if that fails, {_RESTORE}")
 
 
-def _schema(connection: apsw.Connection) -> dict[str, str | None]:
-    found = sql.rows(connection, "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")
-    return dict(found)
-
-
-def _check_schema(connection: apsw.Connection, flaws: Flaws) -> None:
-    with closing(apsw.Connection(":memory:")) as fresh:
-        for migration in MIGRATIONS:
-            migrate(fresh, migration)
-        expected = _schema(fresh)
-    found = _schema(connection)
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            what = "is missing" if name not in found else "is not as this version makes it"
-            flaws.add("schema", f"table {name}", "lost", what, _RESTORE)
+def _check_schema(connection: apsw.Connection, format: int, flaws: Flaws) -> bool:
+    """Whether nothing is there that is not ours, so that the tables may be read."""
+    found = schema_faults(connection, format)
+    for name in found.missing:
+        flaws.add("schema", name, "lost", "is missing", _RESTORE)
+    for name in found.unknown:
+        flaws.add("schema", name, "lost", "is not as any version makes it: its tables were not looked at", _RESTORE)
+    return not found.unknown
 
 
 def _check_tables(connection: apsw.Connection, path: Path, flaws: Flaws) -> None:

@@ -1,0 +1,143 @@
+"""Ten thousand hostile inputs at every door: nothing but refusals, nothing written elsewhere, memory and time bounded.
+
+    python -m benchmarks.hostile                 # all, about half an hour on two cores
+    python -m benchmarks.hostile --door import --seed 7 --count 200
+    python -m benchmarks.hostile --door import --case 123456      # one again, with its traceback
+
+The cases are drawn from the seed (see tests/support/hostile_doors.py). Writes ``hostile.json`` and ``hostile.md`` to
+``--results`` if all doors were knocked at. Exit code 1 if anything went wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.hostile_doors import DOORS, Arena, Outcome, cases, knock
+
+from ecphoryrag.evaluation.provenance import machine, source_commit, versions
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+MEMORY = 4 * 2**30
+"""Bytes of address space that all cases in one process may take."""
+STUCK = 900
+"""Seconds after which one case is held to be stuck, and the process ends with where it was."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module."""
+    options = parser().parse_args(arguments)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        arena = Arena(Path(folder))
+        before = peak()
+        outcomes = list(all_of(arena, chosen(options), quiet=options.quiet))
+    record = summary(outcomes, options.seed, before, time.perf_counter() - started)
+    print(told(record))
+    if not options.door and options.case is None and options.results:
+        options.results.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(record, ensure_ascii=True, indent=1)
+        (options.results / "hostile.json").write_text(text + "\n", encoding="utf-8")
+        (options.results / "hostile.md").write_text(told(record), encoding="utf-8")
+    return 1 if record["wrong"] else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(prog="hostile", description=(__doc__ or "").splitlines()[0])
+    made.add_argument("--count", type=int, default=10_000)
+    made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--door", choices=tuple(DOORS), help="this door alone")
+    made.add_argument("--case", type=int, help="this case of the door alone")
+    made.add_argument("--results", type=Path, default=RESULTS)
+    made.add_argument("--quiet", action="store_true")
+    return made
+
+
+def chosen(options: argparse.Namespace) -> Iterable[tuple[str, int]]:
+    """The cases asked for."""
+    if options.case is not None:
+        return [(options.door, options.case)]
+    if options.door:
+        rng = random.Random(options.seed)
+        return [(options.door, rng.randrange(2**32)) for _ in range(options.count)]
+    return cases(options.count, options.seed)
+
+
+def all_of(arena: Arena, asked: Iterable[tuple[str, int]], *, quiet: bool) -> Iterable[Outcome]:
+    """Knock, and tell at once what went wrong."""
+    for number, (door, seed) in enumerate(asked, start=1):
+        faulthandler.dump_traceback_later(STUCK, exit=True)
+        outcome = knock(arena, door, seed)
+        faulthandler.cancel_dump_traceback_later()
+        if outcome.wrong:
+            print(f"WRONG {door} {seed}\n{outcome.wrong}", flush=True)
+        if not quiet and number % 500 == 0:
+            print(f"{number} cases, {peak() >> 20} MiB", flush=True)
+        yield outcome
+
+
+def peak() -> int:
+    """Bytes of memory that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def summary(outcomes: Sequence[Outcome], seed: int, before: int, seconds: float) -> dict[str, Any]:
+    """The run as a record."""
+    slowest = sorted(outcomes, key=lambda one: -one.seconds)[:5]
+    return {
+        "cases": len(outcomes),
+        "seed": seed,
+        "wrong": [{"door": one.door, "seed": one.seed, "what": one.wrong} for one in outcomes if one.wrong],
+        "ended": {
+            door: dict(sorted(Counter(one.ended for one in outcomes if one.door == door).items())) for door in DOORS
+        },
+        "seconds": round(seconds, 1),
+        "slowest": [{"door": one.door, "seed": one.seed, "cpu_seconds": round(one.seconds, 2)} for one in slowest],
+        "peak_bytes": peak(),
+        "peak_bytes_before": before,
+        "peak_bytes_commands": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
+        "commit": source_commit(ROOT),
+        "versions": versions(),
+        "machine": machine(),
+    }
+
+
+def told(record: dict[str, Any]) -> str:
+    """The record in Markdown."""
+    cases, wrong, slowest = f"{record['cases']:,}", len(record["wrong"]), record["slowest"]
+    peaks = [f"{record[name] >> 20} MiB" for name in ("peak_bytes", "peak_bytes_before", "peak_bytes_commands")]
+    lines = [
+        "# Hostile input",
+        "",
+        f"Made by `python -m benchmarks.hostile`: {cases} cases of seed {record['seed']}, commit {record['commit']}. A",
+        "case is one hostile input at one door; `taken` and `refused` are ends in Python, `code N` those of commands.",
+        "",
+        f"- gone wrong (another exception, a write elsewhere, a raw control character, an unsound store): {wrong}",
+        f"- peak memory: {peaks[0]} ({peaks[1]} before the first case); of commands in their own processes {peaks[2]}",
+        f"- processor time of the slowest case: {slowest[0]['cpu_seconds'] if slowest else 0} s; "
+        f"all of them took {record['seconds']} s",
+        "",
+        "| door | cases | ends |",
+        "| --- | ---: | --- |",
+    ]
+    for door, ended in record["ended"].items():
+        ends = ", ".join(f"{name}: {count}" for name, count in ended.items())
+        lines.append(f"| {door} | {sum(ended.values())} | {ends} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
