@@ -15,11 +15,13 @@ import faulthandler
 import json
 import random
 import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +40,49 @@ STUCK = 900
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module."""
     options = parser().parse_args(arguments)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     started = time.perf_counter()
+    if options.part is not None:
+        return part(options)
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
-        arena = Arena(Path(folder))
-        before = peak()
-        outcomes = list(all_of(arena, chosen(options), quiet=options.quiet))
-    record = summary(outcomes, options.seed, before, time.perf_counter() - started)
+        parts = [run_part(options, number, Path(folder)) for number in range(options.processes)]
+        ended = [process.wait() for process, _ in parts]
+        found = [json.loads(file.read_text(encoding="utf-8")) for _, file in parts if file.exists()]
+    if any(code not in {0, 1} for code in ended) or len(found) < options.processes:
+        print(f"hostile: a process ended with {ended}", file=sys.stderr)
+        return 1
+    outcomes = [Outcome(**one) for each in found for one in each["outcomes"]]
+    peaks = {name: max(each[name] for each in found) for name in found[0] if name != "outcomes"}
+    record = summary(outcomes, options, peaks, time.perf_counter() - started)
     print(told(record))
-    if not options.door and options.case is None and options.results:
+    if not options.door:
         options.results.mkdir(parents=True, exist_ok=True)
         text = json.dumps(record, ensure_ascii=True, indent=1)
         (options.results / "hostile.json").write_text(text + "\n", encoding="utf-8")
         (options.results / "hostile.md").write_text(told(record), encoding="utf-8")
     return 1 if record["wrong"] else 0
+
+
+def run_part(options: argparse.Namespace, number: int, folder: Path) -> tuple[subprocess.Popen[bytes], Path]:
+    """A process for one part of the cases, and where it will write what came of them."""
+    file = folder / f"{number}.json"
+    command = [sys.executable, "-m", "benchmarks.hostile", "--part", str(number), "--outcomes", str(file)]
+    for name in ("count", "seed", "processes", "door", "case"):
+        value = getattr(options, name)
+        command += [] if value is None else [f"--{name}", str(value)]
+    return subprocess.Popen(command), file
+
+
+def part(options: argparse.Namespace) -> int:
+    """Knock at the doors of every so-manieth case."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        arena = Arena(Path(folder))
+        before = peak()
+        outcomes = list(all_of(arena, list(chosen(options))[options.part :: options.processes]))
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    found = {"outcomes": [asdict(one) for one in outcomes], "peak": peak(), "before": before, "commands": children}
+    options.outcomes.write_text(json.dumps(found), encoding="utf-8")
+    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -62,7 +93,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--door", choices=tuple(DOORS), help="this door alone")
     made.add_argument("--case", type=int, help="this case of the door alone")
     made.add_argument("--results", type=Path, default=RESULTS)
-    made.add_argument("--quiet", action="store_true")
+    made.add_argument("--processes", type=int, default=2)
+    made.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    made.add_argument("--outcomes", type=Path, help=argparse.SUPPRESS)
     return made
 
 
@@ -76,7 +109,7 @@ def chosen(options: argparse.Namespace) -> Iterable[tuple[str, int]]:
     return cases(options.count, options.seed)
 
 
-def all_of(arena: Arena, asked: Iterable[tuple[str, int]], *, quiet: bool) -> Iterable[Outcome]:
+def all_of(arena: Arena, asked: Iterable[tuple[str, int]]) -> Iterable[Outcome]:
     """Knock, and tell at once what went wrong."""
     for number, (door, seed) in enumerate(asked, start=1):
         faulthandler.dump_traceback_later(STUCK, exit=True)
@@ -84,7 +117,7 @@ def all_of(arena: Arena, asked: Iterable[tuple[str, int]], *, quiet: bool) -> It
         faulthandler.cancel_dump_traceback_later()
         if outcome.wrong:
             print(f"WRONG {door} {seed}\n{outcome.wrong}", flush=True)
-        if not quiet and number % 500 == 0:
+        if number % 250 == 0:
             print(f"{number} cases, {peak() >> 20} MiB", flush=True)
         yield outcome
 
@@ -94,21 +127,24 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def summary(outcomes: Sequence[Outcome], seed: int, before: int, seconds: float) -> dict[str, Any]:
+def summary(
+    outcomes: Sequence[Outcome], options: argparse.Namespace, peaks: dict[str, int], seconds: float
+) -> dict[str, Any]:
     """The run as a record."""
     slowest = sorted(outcomes, key=lambda one: -one.seconds)[:5]
     return {
         "cases": len(outcomes),
-        "seed": seed,
+        "seed": options.seed,
+        "processes": options.processes,
         "wrong": [{"door": one.door, "seed": one.seed, "what": one.wrong} for one in outcomes if one.wrong],
         "ended": {
             door: dict(sorted(Counter(one.ended for one in outcomes if one.door == door).items())) for door in DOORS
         },
         "seconds": round(seconds, 1),
         "slowest": [{"door": one.door, "seed": one.seed, "cpu_seconds": round(one.seconds, 2)} for one in slowest],
-        "peak_bytes": peak(),
-        "peak_bytes_before": before,
-        "peak_bytes_commands": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
+        "peak_bytes": peaks["peak"],
+        "peak_bytes_before": peaks["before"],
+        "peak_bytes_commands": peaks["commands"],
         "commit": source_commit(ROOT),
         "versions": versions(),
         "machine": machine(),

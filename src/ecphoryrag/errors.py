@@ -30,6 +30,8 @@ EcphoryError
 
 from __future__ import annotations
 
+import reprlib
+
 from ecphoryrag.types import Usage
 
 
@@ -152,3 +154,14 @@ class BudgetSpent(JobStopped):
 
 class CircuitOpen(JobStopped):
     """The model failed too often in a row."""
+
+
+def quoted(value: object) -> str:
+    """The value as messages quote it: no more of it than is good to read, however long or deep it is."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = 200
+    short.maxlevel = 4
+    try:
+        return short.repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; an object that shows its own depth
+        return f"a {type(value).__name__}"

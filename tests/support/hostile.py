@@ -199,8 +199,8 @@ SUFFIXES = (
 
 
 def size(rng: random.Random) -> int:
-    """Most are small, some large, a few hundreds of thousands of characters."""
-    return int(10 ** rng.choices((rng.uniform(0, 2), rng.uniform(2, 4), rng.uniform(4, 5.3)), (80, 17, 3))[0])
+    """Most are small, some of some pages, a few of a hundred thousand characters."""
+    return int(10 ** rng.choices((rng.uniform(0, 2), rng.uniform(2, 4), rng.uniform(4, 5.3)), (85, 14.4, 0.6))[0])
 
 
 def text(rng: random.Random, length: int | None = None) -> str:

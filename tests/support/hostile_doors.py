@@ -17,6 +17,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -26,9 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import typer
 
 from ecphoryrag import Memory
-from ecphoryrag.cli import run
+from ecphoryrag.cli import app, run
 from ecphoryrag.errors import EcphoryError
 from ecphoryrag.models.none import NoEncoder
 from ecphoryrag.models.static import StaticEncoder
@@ -197,17 +199,22 @@ def command(arguments: list[str], stdin: bytes = b"", *, alone: bool = False) ->
 
 
 def _within(arguments: list[str], stdin: bytes) -> tuple[int, str, str]:
-    out, err = (
-        io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace", write_through=True) for _ in range(2)
-    )
+    said = tempfile.TemporaryFile(), io.BytesIO()  # noqa: SIM115 - a file, since standard output has a number; closed below
+    out, err = (io.TextIOWrapper(one, "utf-8", errors="backslashreplace", write_through=True) for one in said)
     before = sys.stdin
+    if isinstance(app.app, typer.Typer):
+        app.app = typer.main.get_command(app.app)  # type: ignore[assignment]  # which a Typer makes anew at each call
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run(arguments)
     finally:
         sys.stdin = before
-    return code, *(stream.buffer.getvalue().decode("utf-8") for stream in (out, err))  # type: ignore[attr-defined,return-value]  # they are BytesIO
+    printed = b""
+    with said[0], contextlib.suppress(OSError):  # it leads nowhere after an output that could not be written
+        said[0].seek(0)
+        printed = said[0].read()
+    return code, printed.decode("utf-8"), said[1].getvalue().decode("utf-8")
 
 
 def _alone(arguments: list[str], stdin: bytes) -> tuple[int, str, str]:

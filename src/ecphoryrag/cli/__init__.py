@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
-from typing import NoReturn
+from io import StringIO, TextIOWrapper
+from typing import Any, NoReturn
 
 __all__ = ["main", "run"]
 
@@ -17,16 +17,37 @@ def run(arguments: Sequence[str] | None = None) -> int:
     from ecphoryrag.cli.unseen import visible  # noqa: PLC0415
 
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="ecphory")
+        ended = app(args=None if arguments is None else list(arguments), prog_name="ecphory", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
+    except usage_error() as error:
+        return tell_usage(error)
     except OSError as error:
         # One that names a file is not of the output; either way the reason is better than a traceback.
         what = f"cannot use {error.filename}" if error.filename else "cannot write the output"
         sys.stderr.write(visible(f"Error: {what}: {error.strerror or error}.\n"))
         discard_output()
         return 1
-    return 0
+    return ended if isinstance(ended, int) else 0
+
+
+def usage_error() -> type[Exception]:
+    """What the parser raises for a wrong command line: it is public only as the base of one of its kinds."""
+    import typer  # noqa: PLC0415 - as above
+
+    base: type[Exception] = typer.BadParameter.__mro__[2]
+    return base
+
+
+def tell_usage(error: Any) -> int:
+    """Say what is wrong with the command line, and return the exit code; a name on it may be that of a hostile file."""
+    from ecphoryrag.cli.unseen import visible  # noqa: PLC0415 - as above
+
+    said = StringIO()
+    error.show(file=said)
+    sys.stderr.write(visible(said.getvalue()))
+    code: int = error.exit_code
+    return code
 
 
 def discard_output() -> None:

@@ -97,7 +97,7 @@ def export(
         from ecphoryrag.cli import work_store
 
         if format != options.ExportFormat.JSONL:
-            raise typer.Exit(work_store.graph(session, output, format.value))
+            raise typer.Exit(work_store.graph(session, output, format))
         raise typer.Exit(work_store.export(session, output, vectors=vectors))
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ecphoryrag.cli.bars import adding
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.cli.jsonout import write_json
+from ecphoryrag.cli.options import ExportFormat
 from ecphoryrag.cli.render_models import FAINT, HEAD, WRONG, show_failures
 from ecphoryrag.cli.screen import PlainScreen, Screen, one_line, standard_output
 from ecphoryrag.cli.session import Session
@@ -21,9 +21,6 @@ from ecphoryrag.cli.work_models import tell_report
 from ecphoryrag.errors import StoreError
 from ecphoryrag.store import backup_store, export_graph, export_store, repair_store, verify_store
 from ecphoryrag.types import ExportReport, Flaw
-
-if TYPE_CHECKING:
-    from ecphoryrag.store.graph import GraphFormat
 
 SQLITE = b"SQLite format 3\0"
 
@@ -101,11 +98,13 @@ def export(session: Session, output: Path | None, *, vectors: bool) -> ExitCode:
     return ExitCode.SOME_FAILED if report.left_out else ExitCode.OK
 
 
-def graph(session: Session, output: Path | None, format: GraphFormat) -> ExitCode:
+def graph(session: Session, output: Path | None, format: ExportFormat) -> ExitCode:
     """Write the graph; as :func:`export` tells of it."""
     if output is None and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    report = export_graph(session.settings().store, output or sys.stdout, format)
+    report = export_graph(
+        session.settings().store, output or sys.stdout, "parquet" if format == ExportFormat.PARQUET else "graphml"
+    )
     if session.json:
         write_json(report)
     else:

@@ -157,8 +157,8 @@ def importable(path: Path) -> Importable:
         with path.open("rb") as lines:
             line = _line(lines, str(path), 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{str(path)!a} cannot be read ({why}); name another file.") from error
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{str(path)!a} cannot be read ({reason}); name another file.") from error
     if _is_document(line):
         return "documents"
     _header(line, str(path))
@@ -357,8 +357,7 @@ def _checked(record: _Document, dimension: int | None) -> Exported:
 
 def _check_texts(record: _Document) -> None:
     """Raises InputError for characters that no text has, in all that is kept beside the document itself."""
-    for name, value in (("source", record.source), ("extractor", record.extractor)):
-        check_characters(value or "", name)
+    check_characters(record.extractor, "extractor")
     for chunk in record.chunks:
         for value in (*chunk.headings, *(key for pair in chunk.aliases for key in pair), chunk.completed_by or ""):
             check_characters(value, "heading, alias or extractor of a chunk")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ecphoryrag.errors import InputError
+from ecphoryrag.errors import InputError, quoted
 from ecphoryrag.types import Document, Failure, Heading, JsonValue
 
 MAX_NESTING = 64
@@ -107,10 +107,10 @@ def printable(text: str) -> str:
 
 def _from_record(record: Mapping[str, object]) -> Document:
     if isinstance(record, RepeatedKey):
-        raise InputError(f"the record has the key {record.key!r} twice; it is not clear which is meant")
+        raise InputError(f"the record has the key {quoted(record.key)} twice; it is not clear which is meant")
     for key in record:
         if not isinstance(key, str):
-            raise InputError(f"the keys of a record must be strings, not {key!r}")
+            raise InputError(f"the keys of a record must be strings, not {quoted(key)}")
     text = record.get("text")
     if "text" not in record:
         raise InputError('the record has no "text"; a record needs at least {"text": "..."}')
@@ -165,7 +165,7 @@ def _checked(document: Document) -> Document:
             )
         if document.text[heading.start : heading.end] != heading.text or heading.start < 0 or heading.level < 1:
             raise InputError(
-                f"the heading {heading.text!r} does not stand at its offsets {heading.start}-{heading.end}"
+                f"the heading {quoted(heading.text)} does not stand at its offsets {heading.start}-{heading.end}"
             )
     document = replace(document, metadata=_metadata(document.metadata))
     return document if document.id else replace(document, id=document.content_hash)
@@ -189,9 +189,8 @@ def check_characters(text: str, name: str) -> None:
 def _metadata(metadata: object) -> dict[str, JsonValue]:
     if not isinstance(metadata, Mapping):
         raise InputError(f"metadata must be a mapping, not {_kind(metadata)}")
-    return {
-        _key(key, "metadata"): checked_json(value, f'"{printable(str(key))}"', 1) for key, value in metadata.items()
-    }
+    names = {key: f'"{printable(str(key)[:100])}"' for key in metadata}
+    return {_key(key, "metadata"): checked_json(value, names[key], 1) for key, value in metadata.items()}
 
 
 def checked_json(value: object, name: str, depth: int = 1) -> JsonValue:
@@ -215,7 +214,7 @@ def checked_json(value: object, name: str, depth: int = 1) -> JsonValue:
             raise InputError(f"{name} is {value}, which JSON does not know; use null or leave it out")
         return float(value)
     if isinstance(value, RepeatedKey):
-        raise InputError(f"{name} has the key {value.key!r} twice; it is not clear which is meant")
+        raise InputError(f"{name} has the key {quoted(value.key)} twice; it is not clear which is meant")
     if isinstance(value, Mapping):
         return {_key(key, name): checked_json(item, name, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -225,8 +224,8 @@ def checked_json(value: object, name: str, depth: int = 1) -> JsonValue:
 
 def _key(key: object, name: str) -> str:
     if not isinstance(key, str):
-        raise InputError(f"the keys of {name} must be strings, not {key!r}")
-    check_characters(key, f"key {printable(key)!r}")
+        raise InputError(f"the keys of {name} must be strings, not {quoted(key)}")
+    check_characters(key, f"key {quoted(printable(key))}")
     return key
 
 

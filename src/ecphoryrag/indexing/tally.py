@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from ecphoryrag.errors import EcphoryError
+from ecphoryrag.errors import EcphoryError, quoted
 from ecphoryrag.incomplete import incomplete_document
 from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
 from ecphoryrag.types import AddReport, Document, Extraction, Failure, Purpose, Spending, Usage
@@ -48,7 +48,7 @@ class Tally:
         if self._given[document.id] == content:
             self._again.append((document.id, source_of(document)))
         else:
-            reason = f"the id {document.id!r} was already given, with other content"
+            reason = f"the id {quoted(document.id)} was already given, with other content"
             self.fail(Failure(source_of(document), reason))
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from ecphoryrag.errors import InputError
+from ecphoryrag.errors import InputError, quoted
 from ecphoryrag.ports import CueFinder, RelationLabeller, Where
 from ecphoryrag.settings.recall import MethodName, RecallSettings
 
@@ -36,7 +36,7 @@ class RecallRequest:
         if k is None:
             k = settings.paper.context_chunks if name == "paper" else settings.k
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"k is {k!r}: give the number of chunks wanted, 1 or more")
+            raise InputError(f"k is {quoted(k)}: give the number of chunks wanted, 1 or more")
         return cls(settings, name, k, where)
 
 
@@ -53,4 +53,4 @@ def _method(name: str) -> MethodName:
         if name == known:
             method: MethodName = known
             return method
-    raise InputError(f"no recall method is called {name!r}: choose one of {', '.join(get_args(MethodName))}")
+    raise InputError(f"no recall method is called {quoted(name)}: choose one of {', '.join(get_args(MethodName))}")

@@ -23,9 +23,9 @@ from ecphoryrag.ports import DECISION, EXPORT_VERSION, PLAIN_EXPORT_VERSION
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import check_path, open_reader, transaction
 from ecphoryrag.store.decisions import read_decisions
-from ecphoryrag.store.faults import translating
+from ecphoryrag.store.faults import SYMPTOMS, translating
 from ecphoryrag.store.identity import ENCODER, read_identity
-from ecphoryrag.store.invariants import PENDING, UNREADABLE
+from ecphoryrag.store.invariants import PENDING
 from ecphoryrag.store.rows import Texts, read_document, read_mentions
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.types import ExportReport, Failure, JsonValue, Mention
@@ -54,10 +54,11 @@ def export_store(path: Path, output: IO[str], *, vectors: bool = False) -> Expor
         for row, name in rows:
             try:
                 record, count = _record(connection, row, name.decode("utf-8"), vectors=vectors)
-            except (*UNREADABLE, StoreDamaged, ValueError, TypeError) as error:
+                line = _line(record)
+            except (*SYMPTOMS, StoreDamaged) as error:
                 left_out.append(Failure(name.decode("utf-8", "backslashreplace"), f"it cannot be read ({error})"))
                 continue
-            output.write(_line(record))
+            output.write(line)
             documents, chunks = documents + 1, chunks + count
         for one in decisions:
             output.write(_line({DECISION: one.record()}))
@@ -72,7 +73,7 @@ def _decisions(connection: apsw.Connection, left_out: list[Failure]) -> list[Dec
     """Those that can be read; if there are some that cannot, one failure says so."""
     try:
         return read_decisions(connection)
-    except (*UNREADABLE, StoreDamaged) as error:
+    except (*SYMPTOMS, StoreDamaged) as error:
         left_out.append(Failure("decisions about names", f"they cannot be read ({error})"))
         return []
 

@@ -77,6 +77,13 @@ _CONTRADICTIONS = (
         "properties of the store are missing",
     ),
     (
+        "SELECT 1 FROM properties WHERE "
+        "(name IN ('store', 'state', 'encoder', 'next_encoder') AND typeof(value) != 'text') "
+        "OR (name IN ('generation', 'forgotten', 'flushes') AND typeof(value) != 'integer') "
+        "OR (name = 'writer' AND typeof(value) NOT IN ('null', 'integer', 'text'))",
+        "properties of the store are not readable",
+    ),
+    (
         "SELECT 1 FROM documents WHERE NOT json_valid(metadata) OR NOT json_valid(headings) LIMIT 1",
         "metadata of a document are not readable",
     ),

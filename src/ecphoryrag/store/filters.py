@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ecphoryrag.errors import InputError
+from ecphoryrag.errors import InputError, quoted
 from ecphoryrag.ports import Where
 from ecphoryrag.types import JsonValue, Metadata
 
@@ -55,7 +55,7 @@ _Wanted = frozenset[tuple[str, JsonValue]]
 
 def _key(key: object) -> str:
     if not isinstance(key, str) or not key:
-        raise InputError(f"A filter's keys must be names of metadata fields, but one is {key!r}.")
+        raise InputError(f"A filter's keys must be names of metadata fields, but one is {quoted(key)}.")
     return key
 
 
@@ -71,14 +71,15 @@ def _scalar(key: str, value: object) -> tuple[str, JsonValue]:
     if isinstance(value, int):
         if value.bit_length() > INTEGER_BITS:
             raise InputError(
-                f"The filter on {key!r} wants an integer of more than {INTEGER_BITS} bits; no document can hold it."
+                f"The filter on {quoted(key)} wants an integer of more than {INTEGER_BITS} bits; no document can hold "
+                "it."
             )
         return "number", value
     if isinstance(value, float) and math.isfinite(value):
         return "number", value
     raise InputError(
-        f"The filter on {key!r} wants {value!r}; a value must be text, a finite number, true, false or null, or a "
-        "list of these. To reach into a nested record, write the key with dots, as in 'author.name'."
+        f"The filter on {quoted(key)} wants {quoted(value)}; a value must be text, a finite number, true, false or "
+        "null, or a list of these. To reach into a nested record, write the key with dots, as in 'author.name'."
     )
 
 

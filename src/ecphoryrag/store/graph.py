@@ -28,6 +28,7 @@ from ecphoryrag.types import AboutKind, DocumentSummary, Entity, GraphReport, Me
 
 GraphFormat: TypeAlias = Literal["graphml", "parquet"]
 EdgeKind: TypeAlias = Literal["part", "mention", "linked", "alias"]
+COUNTED = ("documents", "chunks", "entities", "edges")
 BATCH = 256
 """Chunks read at a time."""
 
@@ -191,8 +192,8 @@ def export_graph(path: Path, target: Path | IO[str], format: GraphFormat) -> Gra
     started = time.perf_counter()
     with reading_graph(path) as graph:
         replaced = _to_path(graph, target, format) if isinstance(target, Path) else _graphml(graph, target)
-        counts = [graph.counts.get(name, 0) for name in ("documents", "chunks", "entities", "edges")]
-    return GraphReport(*counts, replaced, time.perf_counter() - started)
+        documents, chunks, entities, edges = (graph.counts.get(name, 0) for name in COUNTED)
+    return GraphReport(documents, chunks, entities, edges, replaced, time.perf_counter() - started)
 
 
 def _to_path(graph: Graph, target: Path, format: GraphFormat) -> int:

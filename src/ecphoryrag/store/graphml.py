@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import IO, TypeAlias
 from xml.sax.saxutils import XMLGenerator
+from xml.sax.xmlreader import AttributesImpl
 
 from ecphoryrag.store.graph import Edge, Graph, as_json
 
@@ -38,7 +39,7 @@ NODE_FIELDS = {
     "chunks": "long",
 }
 EDGE_FIELDS = {"kind": "string", "count": "long", "type": "string", "importance": "long", "about": "string"}
-ENDS = {"part": "dc", "mention": "ce", "linked": "ce", "alias": "ee"}
+ENDS = {"part": ("d", "c"), "mention": ("c", "e"), "linked": ("c", "e"), "alias": ("e", "e")}
 """The letters before the positions of the nodes that an edge joins."""
 LABEL = 80
 """Characters of a chunk that are shown for it."""
@@ -105,21 +106,19 @@ class _Writer:
     def begin(self) -> None:
         """The head, with what each field is called."""
         self._xml.startDocument()
-        self._xml.startElement("graphml", {"xmlns": NAMESPACE})
+        self._open("graphml", {"xmlns": NAMESPACE})
         for kind, fields in (("node", NODE_FIELDS), ("edge", EDGE_FIELDS)):
             for name, type_ in fields.items():
                 self._line()
-                self._xml.startElement(
-                    "key", {"id": f"{kind[0]}_{name}", "for": kind, "attr.name": name, "attr.type": type_}
-                )
+                self._open("key", {"id": f"{kind[0]}_{name}", "for": kind, "attr.name": name, "attr.type": type_})
                 self._xml.endElement("key")
         self._line()
-        self._xml.startElement("graph", {"edgedefault": "directed"})
+        self._open("graph", {"edgedefault": "directed"})
 
     def node(self, name: str, fields: Values) -> None:
         """One node."""
         self._line()
-        self._xml.startElement("node", {"id": name})
+        self._open("node", {"id": name})
         self._data("n", fields)
         self._xml.endElement("node")
 
@@ -127,7 +126,7 @@ class _Writer:
         """One edge."""
         source, target = ENDS[edge.kind]
         self._line()
-        self._xml.startElement("edge", {"source": f"{source}{edge.source}", "target": f"{target}{edge.target}"})
+        self._open("edge", {"source": f"{source}{edge.source}", "target": f"{target}{edge.target}"})
         fields: Values = {
             "kind": edge.kind,
             "count": edge.count,
@@ -151,7 +150,7 @@ class _Writer:
         for name, value in fields.items():
             if value is None or value == "":
                 continue
-            self._xml.startElement("data", {"key": f"{kind}_{name}"})
+            self._open("data", {"key": f"{kind}_{name}"})
             self._text(str(value))
             self._xml.endElement("data")
 
@@ -163,6 +162,9 @@ class _Writer:
         for part in rest:  # a reader would take a bare one for a line feed
             self._xml.ignorableWhitespace("&#13;")
             self._xml.characters(part)
+
+    def _open(self, name: str, attributes: dict[str, str]) -> None:
+        self._xml.startElement(name, AttributesImpl(attributes))
 
     def _line(self) -> None:
         self._xml.ignorableWhitespace("\n")
