@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import random
@@ -104,6 +105,27 @@ def test_another_encoder_encodes_again(path: Path, tmp_path: Path) -> None:
     expected = other.encode([f"{found.document.title}\n{chunk.text}" for chunk in found.chunks], "passage").vectors
     np.testing.assert_allclose(found.vectors, expected, atol=1e-3)
     assert verify_store(tmp_path / "two", deep=True).flaws == ()
+
+
+def test_passages_are_encoded_again_if_that_is_asked(path: Path, tmp_path: Path) -> None:
+    text = exported(path)
+    fewer = text.replace('"vector":"', '"vector":"AAAA', 1)
+    vector = json.loads(lines_of(text)[1])["chunks"][0]["vector"]
+    other = text.replace(vector, base64.b64encode(bytes(len(base64.b64decode(vector)))).decode("ascii"))
+    assert other != text != fewer
+    for name, given in (("as it is", other), ("cut", fewer)):
+        assert exported(imported_to(tmp_path / name, given, reencode=False)) != text
+        assert exported(imported_to(tmp_path / f"{name} again", given, reencode=True)) == text
+
+
+def imported_to(path: Path, text: str, *, reencode: bool) -> Path:
+    store = open_store(path, ENCODER.identity, EXTRACTOR)
+    try:
+        source = Source(io.BytesIO(text.encode("utf-8")), "x.jsonl", reencode)
+        import_lines(source, store, ENCODER, IndexingSettings())
+    finally:
+        store.close()
+    return path
 
 
 def test_the_order_of_metadata_does_not_show(tmp_path: Path) -> None:

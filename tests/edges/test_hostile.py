@@ -61,7 +61,7 @@ def execute(path: Path, *statements: str) -> None:
         "CREATE TRIGGER t AFTER UPDATE ON properties BEGIN DELETE FROM documents; END",
         "CREATE VIEW v AS SELECT 1",
         "CREATE INDEX i ON documents (hex(zeroblob(1000)))",
-        "CREATE TABLE extra (x, y AS (randomblob(1000)))",
+        "CREATE TABLE extra (x, y AS (hex(zeroblob(1000))))",
         "ALTER TABLE documents RENAME TO d; CREATE VIEW documents AS WITH RECURSIVE c(x) AS "
         "(SELECT 1 UNION ALL SELECT x FROM c) SELECT x AS id, x AS row FROM c",
         "DROP TABLE aliases",

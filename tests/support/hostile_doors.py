@@ -548,8 +548,8 @@ HOSTILE_SQL = (
     "FROM c) SELECT x AS row, x AS id, x AS content_hash, 1 AS extractor, '' AS title, '' AS source, '{}' AS metadata, "
     "'[]' AS headings, 1 AS characters, '' AS text FROM c",
     "ALTER TABLE properties RENAME TO p; CREATE VIEW properties AS SELECT name, value FROM p",
-    "CREATE INDEX i ON documents (hex(zeroblob(100000000)))",
-    "CREATE TABLE extra (x, y AS (randomblob(1000000000)))",
+    "CREATE INDEX i ON documents (hex(zeroblob(1000000)))",
+    "CREATE TABLE extra (x, y AS (hex(zeroblob(1000000))))",
     "CREATE VIRTUAL TABLE r USING rtree(a, b, c)",
     "CREATE VIRTUAL TABLE f USING fts5(x, content='documents')",
     "DROP TABLE aliases",
