@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 DEMO := .demo
 DATA ?= ../shared/data
 
-.PHONY: help demo test check bench-recall bench-ask soak soak-store wheel clean
+.PHONY: help demo test check bench-recall bench-ask soak soak-store hostile wheel clean
 
 help:
 	@echo "make demo          install, index the sample documents, answer four questions with their sources"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench-ask     answers of the local model on the development sets (hours on two cores)"
 	@echo "make soak          the long ordeals of indexing with the real model: faults, kills, cost (hours on two cores)"
 	@echo "make soak-store    the long ordeals of the store: 1,000 kills, every fault, 1,000 programs (hours on two cores)"
+	@echo "make hostile       ten thousand hostile inputs at every door (some minutes on two cores)"
 	@echo "make wheel         build the wheel and try it in a fresh environment"
 	@echo "make clean         remove what the other targets made"
 
@@ -58,6 +59,9 @@ soak: $(VENV)/.dev-installed
 
 soak-store: $(VENV)/.dev-installed
 	$(PY) -m benchmarks.durability
+
+hostile: $(VENV)/.dev-installed
+	$(PY) -m benchmarks.hostile
 
 wheel: $(VENV)/.dev-installed
 	$(PY) -m build --outdir dist .
