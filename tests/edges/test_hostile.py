@@ -16,6 +16,7 @@ from ecphoryrag import Memory
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.errors import InputError, NotAStore, StoreDamaged
 from ecphoryrag.indexing.items import MOST_FAILURES
+from ecphoryrag.store.connections import open_writer
 from ecphoryrag.types import Document
 from tests.edges.test_cli import CORPUS, Ecphory, ecphory, filled
 from tests.support.hostile import GITIGNORES
@@ -93,12 +94,16 @@ def test_what_analyze_keeps_is_let_pass(filled: Ecphory) -> None:
 
 
 def test_neither_triggers_nor_views_run_in_a_store_changed_while_it_is_open(filled: Ecphory) -> None:
-    with Memory.open(STORE) as memory:
-        execute(
-            STORE, "CREATE TRIGGER t AFTER INSERT ON documents BEGIN DELETE FROM entities; DELETE FROM mentions; END"
-        )
-        memory.add(Document("new", "Ada Lovelace met Charles Babbage."))
-        assert memory.inspect("new").extractions[0].mentions
+    del filled
+    with closing(open_writer(STORE, create=False)) as connection:
+        execute(STORE, "CREATE TRIGGER t AFTER INSERT ON extractors BEGIN DELETE FROM documents; END")
+        execute(STORE, "CREATE VIEW v AS SELECT 1")
+        connection.execute("INSERT INTO extractors (identity) VALUES ('x')")
+        assert connection.execute("SELECT count(*) FROM documents").get == len(CORPUS)
+        with pytest.raises(apsw.SQLError):
+            connection.execute("SELECT * FROM v")
+        with pytest.raises(apsw.Error):
+            connection.execute("DELETE FROM search_data")
 
 
 @pytest.mark.parametrize("suffix", ["", "-cache", "-vectors", "-ledger"])
