@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -106,7 +107,7 @@ def test_neither_triggers_nor_views_run_in_a_store_changed_while_it_is_open(fill
             connection.execute("DELETE FROM search_data")
 
 
-@pytest.mark.parametrize("suffix", ["", "-cache", "-vectors", "-ledger"])
+@pytest.mark.parametrize("suffix", ["", "-cache", "-vectors", "-ledger", "-wal", "-journal", "-ledger-journal"])
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(filled: Ecphory, suffix: str) -> None:
     path = Path(f"{STORE}{suffix}")
     path.unlink(missing_ok=True)
@@ -192,15 +193,15 @@ def test_documents_from_python_of_the_wrong_types_fail_alone(ecphory: Ecphory) -
     assert (report.added, [one.source for one in report.failed]) == (("e",), ["a", "b", "c", "d"])
 
 
-HOSTILE_LINES: dict[str, Callable[[dict[str, object]], object]] = {
+HOSTILE_LINES: dict[str, Callable[[dict[str, Any]], object]] = {
     "infinite": lambda record: record.update(metadata={"n": 1e999}),
-    "nul": lambda record: record.update(title="a\0b"),
     "half": lambda record: record.update(title="\ud800"),
     "deep": lambda record: record.update(metadata={"n": json.loads("[" * 70 + "]" * 70)}),
     "huge": lambda record: record.update(metadata={"n": 2**70}),
     "long": lambda record: record.update(id="x" * 5000),
     "title": lambda record: record.update(title="x" * 5000),
-    "blank": lambda record: record.update(text=" ", chunks=[], headings=[]),
+    "source": lambda record: record.update(source="\udcff"),
+    "type": lambda record: record["chunks"][0].update(failure="\ud800"),
 }
 
 
@@ -241,3 +242,30 @@ def test_a_filter_of_any_depth_is_refused_in_few_words(filled: Ecphory) -> None:
             with pytest.raises(InputError) as caught:
                 memory.documents(where)  # type: ignore[arg-type]
             assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("documents.metadata", "[]"),
+        ("documents.metadata", '{"a":1e999}'),
+        ("documents.metadata", '{"a":' + "[" * 900 + "]" * 900 + "}"),
+        ("documents.headings", '[["a", 7, null, {}]]'),
+        ("documents.headings", "{}"),
+        ("chunks.headings", "[1]"),
+        ("properties.value", b"\xff"),
+        ("properties.value", 1e300),
+        ("mentions.field", 7),
+    ],
+)
+def test_rows_that_anybody_may_have_written_are_damage(
+    filled: Ecphory, column: str, value: str | bytes | float
+) -> None:
+    table, name = column.split(".")
+    where = " WHERE name IN ('state', 'generation')" if table == "properties" else ""
+    with closing(apsw.Connection(str(STORE))) as connection:
+        connection.execute(f"UPDATE {table} SET {name} = ?{where}", (value,))
+    for command in ("list", "list --json", "recall Curie", "show curie --json", "status", "export", "verify"):
+        assert filled(*command.split()).code in {ExitCode.OK, ExitCode.ERROR, ExitCode.SOME_FAILED}
+    assert filled("verify", "--deep").code == ExitCode.ERROR
+    assert filled("repair").code in {ExitCode.OK, ExitCode.ERROR}

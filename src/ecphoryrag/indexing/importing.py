@@ -19,7 +19,7 @@ from ecphoryrag.errors import InputError, JobStopped, ModelError, StoreError
 from ecphoryrag.indexing.decided import decision_of
 from ecphoryrag.indexing.files import decode
 from ecphoryrag.indexing.interrupts import held_interrupts
-from ecphoryrag.indexing.items import FailureList, check_characters, document_from
+from ecphoryrag.indexing.items import MAX_TITLE_CHARACTERS, FailureList, check_lengths, check_unicode, checked_metadata
 from ecphoryrag.indexing.passages import passage_head, passage_vectors
 from ecphoryrag.indexing.progress import Progress, ProgressCallback
 from ecphoryrag.indexing.records import parse_json
@@ -343,8 +343,9 @@ def _exported(line: bytes, dimension: int | None) -> Exported:
 def _checked(record: _Document, dimension: int | None) -> Exported:
     text = record.text
     headings = tuple(_heading(text, parts) for parts in record.headings)
-    given = Document(record.id, text, record.title, record.metadata, headings, record.source)
-    document = replace(document_from(given), source=record.source)  # as strict with an export as with any other input
+    metadata = checked_metadata(record.metadata)
+    document = Document(record.id, text, record.title, metadata, headings, record.source)
+    check_lengths(document)
     _check_texts(record)
     if document.content_hash != record.content_hash:
         raise ValueError("its content is not that which was exported: the content hash differs")
@@ -356,15 +357,20 @@ def _checked(record: _Document, dimension: int | None) -> Exported:
 
 
 def _check_texts(record: _Document) -> None:
-    """Raises InputError for characters that no text has, in all that is kept beside the document itself."""
-    check_characters(record.extractor, "extractor")
+    """Raises InputError for what is no text, wherever it is to be kept; a hash that matches is no proof of anything."""
+    named = {"id": record.id, "title": record.title, "text": record.text, "extractor": record.extractor}
+    for name, text in (named | {"source": record.source or ""}).items():
+        check_unicode(text, name)
+    for heading in record.headings:
+        if len(heading) == 3 and (heading[0] < 1 or heading[2] - heading[1] > MAX_TITLE_CHARACTERS):
+            raise InputError(f"the heading at {heading[1]} is of level {heading[0]} or too long")
     for chunk in record.chunks:
-        for value in (*chunk.headings, *(key for pair in chunk.aliases for key in pair), chunk.completed_by or ""):
-            check_characters(value, "heading, alias or extractor of a chunk")
+        for text in (*chunk.headings, *(key for pair in chunk.aliases for key in pair), chunk.completed_by or ""):
+            check_unicode(text, "heading, alias or extractor of a chunk")
         for mention in chunk.mentions:
-            check_characters(mention.type, "type of a mention")
-            check_characters(mention.description, "description of a mention")
-        check_characters(chunk.failure or "", "failure of a chunk")
+            check_unicode(mention.type, "type of a mention")
+            check_unicode(mention.description, "description of a mention")
+        check_unicode(chunk.failure or "", "failure of a chunk")
 
 
 def _chunk(document: Document, ordinal: int, one: _Chunk) -> Chunk:

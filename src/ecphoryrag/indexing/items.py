@@ -120,7 +120,7 @@ def _from_record(record: Mapping[str, object]) -> Document:
     if title is not None and not isinstance(title, str):
         raise InputError(f'"title" must be a string, not {_kind(title)}')
     metadata = {key: value for key, value in record.items() if key not in {"id", "title", "text"}}
-    return Document(_record_id(record), text, title or "", _metadata(metadata))
+    return Document(_record_id(record), text, title or "", checked_metadata(metadata))
 
 
 def _record_id(record: Mapping[str, object]) -> str:
@@ -144,13 +144,7 @@ def _checked(document: Document) -> Document:
         check_characters(value, name)
     if not document.text.strip():
         raise InputError("the text is blank" if document.text else "the text is empty")
-    if len(document.id) > MAX_ID_CHARACTERS:
-        raise InputError(f"the id has {len(document.id)} characters; at most {MAX_ID_CHARACTERS} are allowed")
-    if len(document.title) > MAX_TITLE_CHARACTERS:
-        raise InputError(
-            f"the title has {len(document.title)} characters; at most {MAX_TITLE_CHARACTERS} are allowed; shorten it, "
-            "or put it at the beginning of the text"
-        )
+    check_lengths(document)
     if document.source is not None:
         if not isinstance(document.source, str):
             raise InputError(f"the source must be a string, not {_kind(document.source)}")
@@ -167,8 +161,19 @@ def _checked(document: Document) -> Document:
             raise InputError(
                 f"the heading {quoted(heading.text)} does not stand at its offsets {heading.start}-{heading.end}"
             )
-    document = replace(document, metadata=_metadata(document.metadata))
+    document = replace(document, metadata=checked_metadata(document.metadata))
     return document if document.id else replace(document, id=document.content_hash)
+
+
+def check_lengths(document: Document) -> None:
+    """Raises InputError for an id or a title that is longer than any."""
+    if len(document.id) > MAX_ID_CHARACTERS:
+        raise InputError(f"the id has {len(document.id)} characters; at most {MAX_ID_CHARACTERS} are allowed")
+    if len(document.title) > MAX_TITLE_CHARACTERS:
+        raise InputError(
+            f"the title has {len(document.title)} characters; at most {MAX_TITLE_CHARACTERS} are allowed; shorten it, "
+            "or put it at the beginning of the text"
+        )
 
 
 def check_characters(text: str, name: str) -> None:
@@ -176,6 +181,11 @@ def check_characters(text: str, name: str) -> None:
     at = text.find("\0")
     if at >= 0:
         raise InputError(f"the {name} holds a NUL character at offset {at}; it does not belong in text, remove it")
+    check_unicode(text, name)
+
+
+def check_unicode(text: str, name: str) -> None:
+    """Raises InputError for half of a surrogate pair, which no encoding can hold."""
     if text.isascii():
         return
     try:
@@ -186,7 +196,8 @@ def check_characters(text: str, name: str) -> None:
         ) from error
 
 
-def _metadata(metadata: object) -> dict[str, JsonValue]:
+def checked_metadata(metadata: object) -> dict[str, JsonValue]:
+    """A deep copy. Raises InputError for what is not a record of JSON values."""
     if not isinstance(metadata, Mapping):
         raise InputError(f"metadata must be a mapping, not {_kind(metadata)}")
     names = {key: f'"{printable(str(key)[:100])}"' for key in metadata}

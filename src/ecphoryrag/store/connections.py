@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,8 @@ BUSY_SECONDS = 5.0
 """How long to wait for another writer: a transaction is one document, so milliseconds are usual."""
 CHECKPOINT_PAGES = 4000
 """16 MB of write-ahead log before it is copied into the file: a checkpoint waits for the disk, so few are better."""
+COMPANIONS = ("-wal", "-journal", "-shm")
+"""What SQLite adds to the name of a file for those that it keeps beside it."""
 IDLE_READERS = 8
 """Connections kept open for later readings; more are opened while needed."""
 
@@ -142,6 +145,12 @@ def check_path(path: Path, *, create: bool) -> None:
         raise StoreError(f"{str(path)!a} cannot be the path of a store: {why}; name another path.") from error
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for, a device has no end
         raise NotAStore(f"{path} is a pipe, a socket or a device; a store is a file: name another path.")
+    for suffix in COMPANIONS:
+        if not is_plain(beside(path, suffix)):
+            raise StoreError(
+                f"{beside(path, suffix)} is no file, and the store's own log would have this name: remove it, or name "
+                "another path."
+            )
     if path.is_dir():
         raise NotAStore(f"{path} is a folder; a store is a file: name a file in it, such as {path / 'memory.ecphory'}.")
     if not path.exists():
@@ -151,6 +160,15 @@ def check_path(path: Path, *, create: bool) -> None:
             raise StoreError(f"The folder {path.absolute().parent} does not exist; make it, or name another path.")
     elif path.stat().st_size == 0 and not create:
         raise NotAStore(f"{path} is an empty file, not a store; remove it, or name another path.")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether SQLite can open what is there without waiting: a file, a link (which it does not follow), or nothing."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 def format_of(connection: apsw.Connection, path: Path) -> int:

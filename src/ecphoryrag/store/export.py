@@ -26,6 +26,7 @@ from ecphoryrag.store.decisions import read_decisions
 from ecphoryrag.store.faults import SYMPTOMS, translating
 from ecphoryrag.store.identity import ENCODER, read_identity
 from ecphoryrag.store.invariants import PENDING
+from ecphoryrag.store.kept_json import read_words
 from ecphoryrag.store.rows import Texts, read_document, read_mentions
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.types import ExportReport, Failure, JsonValue, Mention
@@ -127,7 +128,7 @@ def _chunks(connection: apsw.Connection, row: int, texts: Texts, *, vectors: boo
     for chunk, _, start, stop, headings, vector, failure, completed in list(sql.rows(connection, _CHUNKS, (row,))):
         record: dict[str, JsonValue] = {
             "span": [start, stop],
-            "headings": json.loads(headings),
+            "headings": [*read_words(headings)],
             "mentions": [_mention(mention) for mention in read_mentions(connection, chunk, texts)],
             "aliases": [
                 [one, other]

@@ -323,3 +323,7 @@ INDEX_ROWS = (
 """Chunks that the lexical index does not know, and rows of it that are no chunks."""
 PROPERTIES = ("store", "generation", "state", "forgotten", "flushes", "writer", "encoder")
 """What every store says of itself."""
+PROPERTIES_AT_ODDS = """
+SELECT count(*) FROM properties WHERE (name IN ('store', 'state') AND typeof(value) != 'text')
+OR (name IN ('generation', 'forgotten', 'flushes') AND typeof(value) != 'integer')
+"""

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ecphoryrag.errors import NotAStore, StoreBusy, StoreDamaged, StoreError, StoreReadOnly, StoreTooNew
 from ecphoryrag.ports import Vectors
 from ecphoryrag.store import sql
-from ecphoryrag.store.connections import beside, transaction
-from ecphoryrag.store.ledger_file import ASIDE, COMPANIONS, LedgerFile, inode, open_file, put_aside
+from ecphoryrag.store.connections import COMPANIONS, beside, transaction
+from ecphoryrag.store.ledger_file import ASIDE, LedgerFile, inode, open_file, put_aside
 from ecphoryrag.types import Generation, Purpose, Spending, Usage
 
 T = TypeVar("T")

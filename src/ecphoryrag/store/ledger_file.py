@@ -15,7 +15,15 @@ import apsw
 
 from ecphoryrag.errors import NotAStore, StoreDamaged, StoreTooNew
 from ecphoryrag.store import sql
-from ecphoryrag.store.connections import BUSY_SECONDS, beside, start_logging, stop_logging, transaction
+from ecphoryrag.store.connections import (
+    BUSY_SECONDS,
+    COMPANIONS,
+    beside,
+    is_plain,
+    start_logging,
+    stop_logging,
+    transaction,
+)
 from ecphoryrag.store.guarded import guard
 
 APPLICATION_ID = 0x4563704C
@@ -23,7 +31,6 @@ APPLICATION_ID = 0x4563704C
 FORMAT = 1
 ASIDE = "-aside-"
 """What is added to the name, with a number, of a file that cannot be used."""
-COMPANIONS = ("-wal", "-journal", "-shm")
 SALT_BYTES = 32
 
 TABLES = """
@@ -132,6 +139,9 @@ def open_file(path: Path, *, writable: bool, create: bool) -> LedgerFile | None:
     exists = path.exists()
     if not exists and not create:
         return None
+    odd = [one for one in (path, *(beside(path, suffix) for suffix in COMPANIONS)) if not is_plain(one)]
+    if odd or (exists and not path.is_file()):
+        raise NotAStore(f"{odd[0] if odd else path} is no file")
     writable = writable and os.access(path.absolute().parent, os.W_OK) and (not exists or os.access(path, os.W_OK))
     if not exists and not writable:
         return None

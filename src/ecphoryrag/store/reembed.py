@@ -6,7 +6,6 @@ a chunk that is changed or forgotten takes its next vector with it. The last ste
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from ecphoryrag.ports import PendingChunk, Vectors
 from ecphoryrag.store import sql
 from ecphoryrag.store.arrays import HALF
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, packed, read_identity
+from ecphoryrag.store.kept_json import read_words
 from ecphoryrag.types import Chunk, EncoderIdentity
 
 _PENDING = """
@@ -97,7 +97,7 @@ class SqliteReembedding:
                     id_, title, text, content = sql.one(connection, query, (document,))
                     texts[document] = id_, title, text, content
                 id_, title, text, content = texts[document]
-                chunk = Chunk(id_, ordinal, text[start:stop], start, stop, tuple(json.loads(headings)))
+                chunk = Chunk(id_, ordinal, text[start:stop], start, stop, read_words(headings))
                 found.append(PendingChunk(row, title, chunk, content))
             return found
 

@@ -19,7 +19,7 @@ from ecphoryrag.store.connections import beside, open_reader, open_writer, stop_
 from ecphoryrag.store.decisions import remove_faulty
 from ecphoryrag.store.faults import translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
-from ecphoryrag.store.invariants import PENDING, Fault, Read, examine_document, vector_fault
+from ecphoryrag.store.invariants import PENDING, PROPERTIES_AT_ODDS, Fault, Read, examine_document, vector_fault
 from ecphoryrag.store.ledger import LEDGER
 from ecphoryrag.store.ledger_file import put_aside
 from ecphoryrag.store.linking import word_hashes
@@ -114,6 +114,7 @@ def _set(connection: apsw.Connection, name: str, value: int | str) -> None:
 def _mend_properties(connection: apsw.Connection) -> None:
     values: dict[str, int | str | None] = {"store": uuid.uuid4().hex, "generation": 0, "state": "", "forgotten": 0}
     values |= {"flushes": 0, "writer": None}
+    connection.execute(PROPERTIES_AT_ODDS.replace("SELECT count(*)", "DELETE", 1))
     connection.executemany("INSERT OR IGNORE INTO properties VALUES (?, ?)", list(values.items()))
 
 

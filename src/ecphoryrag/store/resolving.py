@@ -18,6 +18,7 @@ from ecphoryrag.decisions import Decided, Decision, Spot
 from ecphoryrag.store import sql
 from ecphoryrag.store.decisions import read_decisions
 from ecphoryrag.store.filters import Filter, Filterable
+from ecphoryrag.store.kept_json import read_metadata
 from ecphoryrag.store.rows import Texts
 from ecphoryrag.store.spots import Standing, find_spot
 from ecphoryrag.types import Mention
@@ -99,7 +100,7 @@ class _Split:
             id_, title, source, metadata = sql.one(connection, query, (row,))
             passed = id_ in self._documents
             if not passed and self._filter is not None:
-                passed = self._filter(Filterable(id_, title, source, json.loads(metadata)))
+                passed = self._filter(Filterable(id_, title, source, read_metadata(metadata)))
             self._passed[row] = passed
         return self._passed[row]
 

@@ -15,9 +15,10 @@ from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.snapshot import ABOUT_KINDS
 from ecphoryrag.store import sql
 from ecphoryrag.store.arrays import HALF
+from ecphoryrag.store.kept_json import read_headings, read_metadata, read_words
 from ecphoryrag.store.linking import word_hashes
 from ecphoryrag.text.terms import segment
-from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Heading, Mention
+from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Field, Mention
 from ecphoryrag.vectors import unit_rows
 
 FIELDS: tuple[Field, ...] = ("title", "text")
@@ -269,8 +270,8 @@ def read_document(connection: apsw.Connection, id: str) -> tuple[int, Document] 
         id=name,
         text=text,
         title=title,
-        metadata=json.loads(metadata),
-        headings=tuple(Heading(*heading) for heading in json.loads(headings)),
+        metadata=read_metadata(metadata),
+        headings=read_headings(headings),
         source=source,
     )
 
@@ -293,7 +294,7 @@ def read_indexed(connection: apsw.Connection, id: str, dimension: int) -> Indexe
         )
     )
     for number, ordinal, start, stop, headings, vector, failure in chunk_rows:
-        chunks.append(Chunk(id, ordinal, document.text[start:stop], start, stop, tuple(json.loads(headings))))
+        chunks.append(Chunk(id, ordinal, document.text[start:stop], start, stop, read_words(headings)))
         pairs = sql.rows(connection, "SELECT one, other FROM aliases WHERE chunk = ? ORDER BY number", (number,))
         aliases = tuple((one, other) for one, other in pairs)
         mentions = tuple(read_mentions(connection, number, Texts(document.title, document.text)))

@@ -35,6 +35,7 @@ from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
 from ecphoryrag.store.holder import holder, now, ourselves
 from ecphoryrag.store.identity import check_encoder, check_unmoved, packed
+from ecphoryrag.store.kept_json import read_metadata
 from ecphoryrag.store.reembed import Access, SqliteReembedding
 from ecphoryrag.store.rows import check, complete, delete, document_row, insert, read_document, read_indexed
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
@@ -299,7 +300,7 @@ class SqliteStore:
                 "content_hash, source FROM documents d ORDER BY id",
             )
             summaries = [
-                DocumentSummary(id_, title, chunks, characters, json.loads(metadata), content_hash, source)
+                DocumentSummary(id_, title, chunks, characters, read_metadata(metadata), content_hash, source)
                 for id_, title, chunks, characters, metadata, content_hash, source in rows
             ]
         return [one for one in summaries if wanted(Filterable(one.id, one.title, one.source, one.metadata))]

@@ -23,6 +23,7 @@ from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
 from ecphoryrag.store.invariants import (
     INDEX_ROWS,
     PROPERTIES,
+    PROPERTIES_AT_ODDS,
     TABLES_AT_ODDS,
     UNNAMED,
     Fault,
@@ -179,6 +180,8 @@ def _check_tables(connection: apsw.Connection, path: Path, flaws: Flaws) -> None
         read_identity(connection, NEXT_ENCODER, path)
     except StoreDamaged as error:
         flaws.add("property", f"property {ENCODER}", "lost", str(error), "export without vectors, and import")
+    if sql.value(connection, PROPERTIES_AT_ODDS):
+        flaws.add("property", "table properties", "mendable", "holds one of another type", _REPAIR)
     for kind, query, what, missing in TABLES_AT_ODDS:
         count = sql.value(connection, query)
         if count:
@@ -234,7 +237,7 @@ def cache_files(path: Path) -> Iterator[Path]:
 def _check_caches(connection: apsw.Connection, path: Path, flaws: Flaws) -> None:
     try:
         stamp = json.dumps(read_stamp(connection))
-    except KeyError:
+    except (KeyError, TypeError):
         return  # told with the properties
     for file in cache_files(path):
         try:

@@ -20,6 +20,7 @@ from ecphoryrag.store import sql
 from ecphoryrag.store.entities import read_all_entities, read_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
 from ecphoryrag.store.filters import Filter, Filterable
+from ecphoryrag.store.kept_json import read_metadata, read_words
 from ecphoryrag.store.lexical import Tokenizer
 from ecphoryrag.store.resolving import Resolution, read_resolution
 from ecphoryrag.store.rows import Texts, read_mentions
@@ -129,8 +130,8 @@ class SqliteView:
             (row,),
         )
         texts = self._shared.texts(self._connection, document)
-        chunk = Chunk(id_, ordinal, texts.text[start:stop], start, stop, tuple(json.loads(headings)))
-        return StoredChunk(chunk, texts.title, json.loads(metadata))
+        chunk = Chunk(id_, ordinal, texts.text[start:stop], start, stop, read_words(headings))
+        return StoredChunk(chunk, texts.title, read_metadata(metadata))
 
     def mentions(self, positions: Sequence[int]) -> list[list[Mention]]:
         """For each of these chunks the mentions in its title and text, by offset, those of the title first."""
@@ -187,4 +188,4 @@ class SqliteView:
 def read_filterable(connection: apsw.Connection) -> list[Filterable]:
     """What filters see of all documents, by id."""
     rows = sql.rows(connection, "SELECT id, title, source, metadata FROM documents ORDER BY id")
-    return [Filterable(id_, title, source, json.loads(metadata)) for id_, title, source, metadata in rows]
+    return [Filterable(id_, title, source, read_metadata(metadata)) for id_, title, source, metadata in rows]
