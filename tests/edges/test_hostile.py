@@ -132,7 +132,7 @@ def test_a_deep_header_of_a_cache_is_no_cache(filled: Ecphory) -> None:
 
 
 def test_json_holds_no_raw_control_character(filled: Ecphory) -> None:
-    odd = "\x7f\x9b31m\u202e\u2066\u2028"
+    odd = "\x7f\x9b\u202e\u2066\u2028"
     record = {"id": f"i{odd}", "title": odd, "text": f"The {odd} Red Sea.", odd: odd}
     Path("odd.jsonl").write_text(json.dumps(record), encoding="utf-8")
     assert filled("add", "odd.jsonl").code == ExitCode.OK

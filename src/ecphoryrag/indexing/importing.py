@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ecphoryrag.decisions import Decision
 from ecphoryrag.errors import InputError, JobStopped, ModelError, StoreError
 from ecphoryrag.indexing.decided import decision_of
-from ecphoryrag.indexing.files import decode
+from ecphoryrag.indexing.files import decode, shown
 from ecphoryrag.indexing.interrupts import held_interrupts
 from ecphoryrag.indexing.items import MAX_TITLE_CHARACTERS, FailureList, check_lengths, check_unicode, checked_metadata
 from ecphoryrag.indexing.passages import passage_head, passage_vectors
@@ -153,7 +153,9 @@ def importable(path: Path) -> Importable:
     try:
         if not path.is_file():  # of a pipe the first line could be read only once
             why = "it is a folder, a pipe or a device" if path.exists() else "no such file"
-            raise InputError(f"{path} cannot be read ({why}); name a file. Documents in a pipe go to `ecphory add -`.")
+            raise InputError(
+                f"{shown(path)} cannot be read ({why}); name a file. Documents in a pipe go to `ecphory add -`."
+            )
         with path.open("rb") as lines:
             line = _line(lines, str(path), 1)
     except (OSError, ValueError) as error:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import apsw
 import numpy as np
 
+from ecphoryrag.errors import StoreDamaged
 from ecphoryrag.snapshot import ABOUT_KINDS
 from ecphoryrag.store import sql
 from ecphoryrag.store.arrays import HALF
+from ecphoryrag.store.kept_json import read_headings, read_metadata, read_words
 from ecphoryrag.store.lexical import Tokenizer
 from ecphoryrag.store.linking import word_hashes
 from ecphoryrag.text.keys import name_key
@@ -97,10 +98,10 @@ def read_leniently(connection: apsw.Connection, row: int) -> tuple[Read, list[Fa
             values[name] = None
             kind: Kind = "document" if name in ("id", "text") else "metadata"
             faults.append(Fault(kind, f"its {name} cannot be read ({error})"))
-    metadata = _parsed(values["metadata"], dict)
+    metadata = _parsed(values["metadata"], read_metadata)
     if metadata is None and values["metadata"] is not None:
         faults.append(Fault("metadata", "its metadata are no JSON object"))
-    headings = _headings(values["headings"])
+    headings = _parsed(values["headings"], read_headings)
     if headings is None and values["headings"] is not None:
         faults.append(Fault("metadata", "its headings are no list of headings"))
     read = Read(
@@ -117,25 +118,15 @@ def read_leniently(connection: apsw.Connection, row: int) -> tuple[Read, list[Fa
     return read, faults
 
 
-def _parsed(value: str | None, kind: type) -> Any:
-    try:
-        found = json.loads(value or "")
-    except ValueError:
-        return None
-    return found if isinstance(found, kind) else None
+_Kept = TypeVar("_Kept")
 
 
-def _headings(value: str | None) -> tuple[Heading, ...] | None:
-    found = _parsed(value, list)
+def _parsed(value: str | None, read: Callable[[str], _Kept]) -> _Kept | None:
+    """What is kept as JSON, or None if it is not what it must be."""
     try:
-        headings = tuple(Heading(level, text, start, end) for level, text, start, end in found or ())
-    except (TypeError, ValueError):
+        return read(value or "")
+    except StoreDamaged:
         return None
-    sound = all(
-        isinstance(one.text, str) and all(isinstance(n, int) for n in (one.level, one.start, one.end))
-        for one in headings
-    )
-    return headings if found is not None and sound else None
 
 
 def examine_document(connection: apsw.Connection, row: int, dimension: int | None) -> tuple[Read, list[Fault]]:
@@ -173,8 +164,8 @@ def _chunk_faults(connection: apsw.Connection, read: Read, dimension: int | None
     for at, (row, ordinal, start, stop, headings, words, vector) in enumerate(found):
         if ordinal != at:
             yield Fault("chunk", f"chunk {ordinal} stands where chunk {at} should", ordinal, row)
-        if not isinstance(_parsed(headings, list), list):
-            yield Fault("chunk", "its headings are no list", ordinal, row)
+        if _parsed(headings, read_words) is None:
+            yield Fault("chunk", "its headings are no list of texts", ordinal, row)
         wrong = vector_fault(vector, dimension)
         if wrong:
             yield Fault("vector", wrong, ordinal, row)
