@@ -17,7 +17,7 @@ def read_metadata(text: str) -> dict[str, JsonValue]:
     """The metadata of a document. Raises StoreDamaged."""
     found = _read(text)
     if not isinstance(found, dict):
-        raise StoreDamaged("the metadata of a document are no record")
+        raise _damage("the metadata of a document are no record")
     return found
 
 
@@ -25,7 +25,7 @@ def read_words(text: str) -> tuple[str, ...]:
     """The headings above a chunk. Raises StoreDamaged."""
     found = _read(text)
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise StoreDamaged("the headings above a chunk are no texts")
+        raise _damage("the headings above a chunk are no texts")
     return tuple(found)
 
 
@@ -35,21 +35,25 @@ def read_headings(text: str) -> tuple[Heading, ...]:
     try:
         headings = tuple(Heading(*parts) for parts in found)
     except TypeError as error:
-        raise StoreDamaged("the headings of a document cannot be read") from error
+        raise _damage("the headings of a document cannot be read") from error
     for one in headings:
         numbers = (one.level, one.start, one.end)
         if not isinstance(one.text, str) or not all(type(number) is int for number in numbers):
-            raise StoreDamaged("the headings of a document cannot be read")
+            raise _damage("the headings of a document cannot be read")
     return headings
 
 
 def _read(text: str) -> Any:
     try:
         if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST + 1:
-            raise StoreDamaged(f"a value of the store is nested more than {DEEPEST} levels deep")
+            raise _damage(f"a value of the store is nested more than {DEEPEST} levels deep")
         return json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
-        raise StoreDamaged(f"a value of the store is no JSON ({error})") from error
+        raise _damage(f"a value of the store is no JSON ({error})") from error
+
+
+def _damage(what: str) -> StoreDamaged:
+    return StoreDamaged(f"The store is damaged: {what}; restore a copy, or run `ecphory verify --deep`.")
 
 
 def _finite(word: str) -> float:
