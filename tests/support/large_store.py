@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -48,9 +49,8 @@ def make_large_store(path: Path, chunks: int) -> int:
         memory.add([{"id": f"d{at}", "title": title_of(at), "text": text_of(at)} for at in range(SEED_DOCUMENTS)])
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute("PRAGMA synchronous = OFF")
-        documents, first = connection.execute(
-            "SELECT max(row), (SELECT max(row) FROM chunks) FROM documents"
-        ).fetchone()
+        counted: Any = connection.execute("SELECT max(row), (SELECT max(row) FROM chunks) FROM documents").get
+        documents, first = counted
         there, turn = first, 0
         with connection:
             while there < chunks:
