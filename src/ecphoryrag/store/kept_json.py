@@ -32,6 +32,8 @@ def read_words(text: str) -> tuple[str, ...]:
 def read_headings(text: str) -> tuple[Heading, ...]:
     """The headings of a document. Raises StoreDamaged."""
     found = _read(text)
+    if not isinstance(found, list):
+        raise _damage("the headings of a document are no list")
     try:
         headings = tuple(Heading(*parts) for parts in found)
     except TypeError as error:
