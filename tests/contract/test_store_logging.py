@@ -11,6 +11,8 @@ import pytest
 from ecphoryrag.errors import NotAStore
 from ecphoryrag.store import verify_store
 from ecphoryrag.store.connections import ReaderPool, first_bytes
+from ecphoryrag.store.sqlite import SqliteStore
+from ecphoryrag.types import Document
 from tests.support.durable.disk import Plan, installed
 from tests.support.durable.story import damage, document, opened
 
@@ -91,3 +93,24 @@ def test_a_reading_undoes_what_a_writer_has_left_half_done(tmp_path: Path) -> No
     with pool.connection() as reading:
         assert reading.execute("SELECT count(*) FROM properties").get == before
     pool.close()
+
+
+@pytest.mark.parametrize("change", ["delete", "update"])
+def test_what_a_killed_process_had_begun_to_forget_is_gone_when_another_has_closed_the_store(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.ecphory"
+    with opened(path) as memory:
+        memory.add([Document("secret", "Zyxxyvex met Wvutsrq."), *(document(f"doc{at}", 1) for at in range(5))])
+        memory.recall("Zyxxyvex")
+    with monkeypatch.context() as dying:
+        dying.setattr(SqliteStore, "flush", lambda _: None)  # as if the process were killed before it
+        with opened(path) as memory:
+            if change == "delete":
+                memory.forget("secret")
+            else:
+                memory.add(Document("secret", "Nothing is told any more."))
+    assert any(b"zyxxyvex" in file.read_bytes().lower() for file in tmp_path.iterdir())
+    opened(path).close()
+    for file in tmp_path.iterdir():
+        assert b"zyxxyvex" not in file.read_bytes().lower(), file.name

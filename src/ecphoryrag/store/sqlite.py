@@ -48,6 +48,7 @@ CACHE = "-cache"
 VECTORS = "-vectors"
 """What is added to the store's name for the snapshot's cache and for that of the entities' vectors."""
 
+_FORGOTTEN = "SELECT value FROM properties WHERE name = 'forgotten'"
 NOTHING_GONE, REPLACED, FORGOTTEN = 0, 1, 2
 """What has left the store since the last flush. Only forgetting drops entities' vectors at once, which means describing
 all entities; after a mere update that waits until the vectors are needed, and the cache holds no text."""
@@ -98,6 +99,8 @@ class SqliteStore:
                     with suppress(apsw.BusyError):
                         start_logging(self._writer, 0)
                         self._logging = True
+                    # What a process has left that was killed between a change and its flush is done by our first one.
+                    self._unflushed = bool(sql.value(self._writer, _FORGOTTEN))
             except BaseException:
                 self._writer.close()
                 raise
@@ -181,7 +184,7 @@ class SqliteStore:
             before = document_row(connection, document.document.id)
             if before is not None:
                 delete(connection, before)
-                gone = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
+                gone = sql.value(connection, _FORGOTTEN)
                 _set(connection, "forgotten", max(gone, REPLACED))
             others = {at: self._extractor_row(connection, identity) for at, identity in sorted(completed.items())}
             insert(connection, document, self._extractor_row(connection, extractor), others)
@@ -250,7 +253,7 @@ class SqliteStore:
 
     def _forget(self, connection: apsw.Connection) -> None:
         """Remove from the index's segments and from the caches what belonged to documents that are gone."""
-        gone = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
+        gone = sql.value(connection, _FORGOTTEN)
         if gone == NOTHING_GONE:
             return
         with transaction(connection, "IMMEDIATE"):
@@ -389,6 +392,9 @@ class SqliteStore:
         with self._writing:
             if self._closed:
                 return
+            if self._unflushed:
+                with suppress(StoreError, apsw.Error):  # what cannot be done now stays marked as still to be done
+                    self.flush()
             self._closed = True
             self._readers.close()
             if self._writer is not None:
