@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
-from ecphoryrag.decisions import Decided, Decision, Place, Selection
+from ecphoryrag.decisions import Decided, Decision, Duplicate, Place, Selection
 from ecphoryrag.errors import EncoderMismatch, InputError, StoreError
 from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import Models
@@ -281,6 +281,21 @@ class Memory:
                 (known[key] for key in asked_keys(_text(name, "the name of an entity")) if key in known), None
             )
             return None if position is None else view.entities([position])[0]
+
+    def entities(self, *, limit: int | None = None) -> list[Entity]:
+        """What is known, the most often met first, then by key; at most ``limit``."""
+        with self._store.reading() as view:
+            found = view.entities(range(len(view.snapshot.entity_keys)))
+        return sorted(found, key=lambda one: (-one.mention_count, one.key))[:limit]
+
+    def duplicates(self, *, limit: int | None = None, least: float = recalling.LIKELY) -> list[Duplicate]:
+        """Entities that may be one, with a score of at least ``least`` and the reasons, best first; at most ``limit``.
+
+        By their names, by what the texts say, and by vectors of name and defining sentence, unless the encoder is
+        `none`. A proposal is no decision: see :meth:`merge`.
+        """
+        with self._store.reading() as view:
+            return recalling.duplicates(view, self._encoder, least)[:limit]
 
     def mentions(self, name: str) -> list[Place]:
         """The mentions of the entity of this name, numbered from 1. Raises EntityNotFound."""

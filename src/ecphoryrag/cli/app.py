@@ -14,6 +14,7 @@ import typer
 
 from ecphoryrag.cli import options
 from ecphoryrag.cli.bench_app import bench_app
+from ecphoryrag.cli.entity_app import add_entity_commands
 from ecphoryrag.cli.session import Session, parse_where
 from ecphoryrag.cli.store_app import add_store_commands
 
@@ -30,6 +31,7 @@ app = typer.Typer(
 model_app = typer.Typer(help="The local language model.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(model_app, name="model")
 add_store_commands(app)
+add_entity_commands(app)
 app.add_typer(bench_app, name="bench")
 
 
