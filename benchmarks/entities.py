@@ -84,16 +84,16 @@ def sample(memory: Memory) -> list[Record]:
         shared += [(*pair, summary.id) for pair in _sharing(list(mentions.values()))]
     pairs: list[Record] = []
     by_reason: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for one in memory.duplicates(least=0.0):
-        by_reason[one.reasons[0]].append((one.one_key, one.other_key))
+    for proposed in memory.duplicates(least=0.0):
+        by_reason[proposed.reasons[0]].append((proposed.one_key, proposed.other_key))
     for reason in sorted(by_reason):
         found = sorted(by_reason[reason])
         for key, other in draw.sample(found, min(EACH, len(found))):
             pairs.append({"kind": reason, "one": draw.choice(places[key]), "other": draw.choice(places[other])})
     several = sorted(key for key, found in places.items() if len(found) > 1 and types[key] in ("name", "title"))
     for key in draw.sample(several, HOMONYMS):
-        one, other = draw.sample(places[key], 2)
-        pairs.append({"kind": "one key", "one": one, "other": other})
+        two = draw.sample(places[key], 2)
+        pairs.append({"kind": "one key", "one": two[0], "other": two[1]})
     for first, second, id_ in draw.sample(shared, SHARED):
         pairs.append({"kind": "a word in common", "one": _place(id_, first), "other": _place(id_, second)})
     return pairs
@@ -129,7 +129,7 @@ def _shown(memory: Memory, number: int, pair: Record) -> str:
 
 def write(report: EntityReport) -> None:
     """The results, as JSON and as a table."""
-    record = {"commit": source_commit(), "machine": machine(), "versions": versions(), **report.to_json()}
+    record = {"commit": source_commit(ROOT), "machine": machine(), "versions": versions(), **report.to_json()}
     (RESULTS / "entities.json").write_text(
         json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8"
     )
