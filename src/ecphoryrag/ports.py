@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,28 @@ class Extractor(Protocol):
 
     def estimate(self, document: Document, chunks: Sequence[Chunk]) -> Usage:
         """What extracting these chunks would cost, without calling anything; ``cached`` are those already paid."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that the extraction of a chunk depends on, but where its parts stand in the document."""
+
+    key: str
+    """Equal keys: equal extractions, but for the offsets."""
+    elsewhere: tuple[tuple[int, int], ...] = ()
+    """Spans of the text outside the chunk that mentions may stand in, such as headings; as many for equal keys."""
+
+
+@runtime_checkable
+class Comparable(Protocol):
+    """An extractor that can tell what a chunk's extraction depends on, so that a changed document keeps what it can.
+
+    With one that cannot, all chunks of a changed document are extracted again.
+    """
+
+    def inputs(self, document: Document, chunks: Sequence[Chunk]) -> Sequence[Inputs]:
+        """For each chunk what its extraction depends on; no model is called."""
         ...
 
 
@@ -250,6 +272,44 @@ class IndexedDocument:
     """One a chunk."""
     vectors: Vectors
     """(len(chunks), d)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A document as the store has it, without what was found in its chunks."""
+
+    document: Document
+    content_hash: str
+    chunks: tuple[Chunk, ...]
+    extractors: tuple[str | None, ...]
+    """For each chunk the identity of the extractor that extracted it; None if it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A chunk of the store that a changed document still has, under the same title and headings."""
+
+    ordinal: int
+    """In the store's state of the document."""
+    moves: tuple[tuple[int, int, int], ...] | None
+    """(start, end, by) of spans of the former text: mentions in them move by so much, and else stay as they are. None:
+    the chunk was extracted anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What is to be changed of a document in the store."""
+
+    basis: str
+    """Content hash of the state that it changes."""
+    document: Document
+    chunks: tuple[Chunk, ...]
+    kept: Mapping[int, Kept]
+    """By ordinal."""
+    extractions: Mapping[int, Extraction]
+    """By ordinal, of the chunks that were extracted."""
+    vectors: Vectors
+    """(n, d) of the chunks that are not kept, in order."""
 
 
 EXPORT_VERSION = 2
@@ -405,6 +465,22 @@ class Store(Protocol):
 
     def commit(self, document: IndexedDocument) -> Literal["added", "updated"]:
         """Add the document, or replace the one with its id, in one transaction."""
+        ...
+
+    def earlier(self, id: str) -> Earlier | None:
+        """The document's present state, for a revision of it; None if there is none."""
+        ...
+
+    def revise(self, revision: Revision) -> None:
+        """Change what a revision changes, in one transaction; all else of the document keeps its rows.
+
+        The extractor of all its chunks is then the present one. Raises DocumentNotFound, with nothing changed, if the
+        document is gone or has another content by now.
+        """
+        ...
+
+    def note_sources(self, sources: Mapping[str, str | None]) -> None:
+        """Put down where documents of these ids are read from now; one that is not there is passed over."""
         ...
 
     def restore(self, document: Exported) -> Literal["added", "updated"]:

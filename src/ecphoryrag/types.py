@@ -288,7 +288,11 @@ class AddReport:
     left_out: tuple[Failure, ...] = ()
     """Files passed over by rule (hidden, git-ignored, symbolic links), with the rule."""
     chunks: int = 0
+    """That were extracted."""
     mentions: int = 0
+    """Found in them."""
+    reused: int = 0
+    """Chunks of updated documents that were as before: neither extracted nor encoded again."""
     empty_chunks: tuple[tuple[str, int], ...] = ()
     """(document id, chunk ordinal) of chunks in which the extractor found nothing."""
     incomplete: tuple[Failure, ...] = ()

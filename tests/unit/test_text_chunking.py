@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -40,10 +41,10 @@ def test_a_blank_document_has_no_chunk() -> None:
 
 
 def test_the_next_chunk_repeats_whole_sentences_within_the_overlap() -> None:
-    document = Document("d", " ".join(LINES))
+    document = Document("d", " ".join(line.replace("tells", verb) for verb in ("tells", "knows") for line in LINES))
     each = count_tokens(LINES[0])
-    chunks = chunk_document(document, ChunkSettings(budget=4 * each, overlap=each))
-    assert len(chunks) > 1
+    chunks = chunk_document(document, ChunkSettings(budget=6 * each, overlap=each))
+    assert len(chunks) > 2
     for left, right in pairwise(chunks):
         assert split_sentences(left.text)[-1].text == split_sentences(right.text)[0].text
         assert right.start < left.end < right.end
@@ -88,6 +89,38 @@ def test_a_text_without_spaces_is_cut_between_letters_and_not_before_a_mark() ->
     chunks = chunk_document(Document("d", text), ChunkSettings(budget=17, overlap=0))
     assert "".join(chunk.text for chunk in chunks) == text
     assert all(chunk.text.startswith("e") for chunk in chunks)
+
+
+def text_of(sentences: Sequence[str]) -> str:
+    """Paragraphs of four sentences."""
+    return "\n\n".join(" ".join(sentences[at : at + 4]) for at in range(0, len(sentences), 4))
+
+
+def test_chunks_begin_where_a_heading_or_else_a_paragraph_does() -> None:
+    sentences = [f"Point {number} of this list is made here in so many words." for number in range(60)]
+    body = text_of(sentences)
+    plain = chunk_document(Document("d", body), ChunkSettings(budget=128, overlap=0))
+    assert len(plain) > 5
+    assert all(body[: chunk.start].endswith("\n\n") for chunk in plain[1:])
+    headed = "\n\n".join(f"# Part {at}\n\n{text_of(sentences[at : at + 6])}" for at in range(0, 60, 6))
+    parts = chunk_document(markdown(headed), ChunkSettings(budget=128, overlap=16))
+    assert [chunk.headings for chunk in parts] == [(f"Part {at}",) for at in range(0, 60, 6)]
+
+
+@pytest.mark.parametrize("overlap", [0, 16])
+def test_a_changed_sentence_leaves_the_chunks_elsewhere_as_they_were(overlap: int) -> None:
+    sentences = [f"{word} {number} has to do with thing {7 * number}." for number in range(50) for word in ("A", "No")]
+    settings = ChunkSettings(budget=96, overlap=overlap)
+    before = {chunk.text for chunk in chunk_document(Document("d", text_of(sentences)), settings)}
+    counts = []
+    for at in range(len(sentences)):
+        changed = [*sentences[:at], f"What stands at {at} is another sentence by now.", *sentences[at + 1 :]]
+        chunks = chunk_document(Document("d", text_of(changed)), settings)
+        new = [chunk.ordinal for chunk in chunks if chunk.text not in before]
+        assert new[-1] - new[0] == len(new) - 1, "they lie side by side"
+        counts.append(len(new))
+    assert max(counts) <= 5
+    assert sum(count > 2 for count in counts) <= len(counts) * 0.1
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,9 @@ def show_report(screen: Screen, report: AddReport) -> None:
     if not any(count for count, _ in counts):
         screen.line("Nothing was found to add.", WRONG)
     screen.line(", ".join(f"{count} {what}" for count, what in counts), HEAD)
-    screen.line(f"{report.chunks} chunks, {report.mentions} mentions; {spent(report.usage, report.seconds)}", FAINT)
+    reused = f" and {report.reused} kept" if report.reused else ""
+    chunks = f"{report.chunks} chunks{' extracted' + reused if reused else ''}, {report.mentions} mentions"
+    screen.line(f"{chunks}; {spent(report.usage, report.seconds)}", FAINT)
     show_spending(screen, [one for one in report.spending if one.usage.calls])
 
 

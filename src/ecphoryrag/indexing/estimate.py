@@ -35,13 +35,14 @@ def estimate(
 ) -> Estimate:
     """The cost of adding these documents to the store, None if it is not there yet.
 
-    Of documents that are new or changed all chunks count, of incomplete ones those that failed. Embedding tokens are
-    estimated without a tokenizer (:func:`count_tokens`); the calls' time is divided by how many are made at once.
+    Of new documents all chunks count, of changed ones those that changed, of incomplete ones those that failed.
+    Embedding tokens are estimated without a tokenizer (:func:`count_tokens`); the calls' time is divided by how many
+    are made at once.
     """
     tally = Tally()
     documents = chunks = embedding = 0
     usage = Usage()
-    for work in works_of(items, store, settings, tally):
+    for work in works_of(items, store, extractor, settings, tally, dry=True):
         documents += 1
         chunks += len(work.wanted)
         usage += extractor.estimate(work.document, work.wanted)

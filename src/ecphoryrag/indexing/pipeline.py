@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ecphoryrag.errors import (
     DocumentNotFound,
     EcphoryError,
@@ -23,7 +25,7 @@ from ecphoryrag.indexing.passages import passage_vectors
 from ecphoryrag.indexing.progress import ProgressCallback
 from ecphoryrag.indexing.tally import Spent, Tally
 from ecphoryrag.indexing.works import Work, incomplete_works, works_of
-from ecphoryrag.ports import Encoder, Extractor, IndexedDocument, Store, Vectors
+from ecphoryrag.ports import Encoder, Extractor, IndexedDocument, Revision, Store, Vectors
 from ecphoryrag.settings.indexing import IndexingSettings
 from ecphoryrag.types import AddReport, Usage
 
@@ -45,7 +47,8 @@ def index(
     """Add the documents to the store. Reads ``items`` as it goes; two batches at most are in memory.
 
     A document that cannot be taken in is a line of the report. One with chunks that could not be extracted is
-    committed and listed as incomplete; given again with the same content, those chunks alone are extracted. With an
+    committed and listed as incomplete; given again with the same content, those chunks alone are extracted. Of one that
+    has another content by now only the chunks that changed are extracted and encoded, and committed. With an
     extractor that works in parallel, documents are committed, and listed, as they are ready.
 
     Ctrl-C (KeyboardInterrupt) ends the work and sets ``interrupted``, JobStopped ends it and sets ``stopped``: no call
@@ -55,7 +58,7 @@ def index(
     were committed before, which are kept.
     """
     tally = Tally(progress, _total(items) if progress else None)
-    works = works_of(items, store, settings, tally)
+    works = works_of(items, store, extractor, settings, tally)
     return _Run(store, extractor, tally, settings.batch, encoder).work_off(works)
 
 
@@ -95,6 +98,7 @@ class _Run:
         running = extracting(works, self.extractor, self.batch)
         try:
             self._to_the_end(running)
+            self.store.note_sources(self.tally.sources)
             self.store.flush()
         except (StoreError, ModelError) as error:
             error.add_note(self.tally.kept())
@@ -171,12 +175,15 @@ class _Run:
             return
         start = 0
         for work in works:
-            yield work, vectors[start : start + len(work.chunks)]
-            start += len(work.chunks)
+            count = len(work.fresh)
+            yield work, vectors[start : start + count]
+            start += count
 
     def _encode(self, works: Sequence[Work], encoder: Encoder) -> Vectors:
         heads = [head for work in works for head in work.heads()]
         texts = [text for work in works for text in work.texts()]
+        if not texts:
+            return np.zeros((0, encoder.identity.dimension), np.float32)
         try:
             encoded = passage_vectors(heads, texts, encoder)
         except ModelError as error:
@@ -186,9 +193,14 @@ class _Run:
         return encoded.vectors
 
     def _commit(self, work: Work, vectors: Vectors) -> None:
-        extractions = tuple(work.found[chunk.ordinal] for chunk in work.chunks)
-        outcome = self.store.commit(IndexedDocument(work.document, work.chunks, extractions, vectors))
-        self.tally.commit(work.document.id, len(work.chunks), work.found, outcome)
+        document, chunks, basis = work.document, work.chunks, work.basis
+        if basis is None:
+            extractions = tuple(work.found[chunk.ordinal] for chunk in chunks)
+            outcome = self.store.commit(IndexedDocument(document, chunks, extractions, vectors))
+            self.tally.commit(document.id, len(chunks), work.found, outcome)
+            return
+        self.store.revise(Revision(basis.content_hash, document, chunks, basis.kept, work.found, vectors))
+        self.tally.commit(document.id, len(chunks), work.found, "updated", len(chunks) - len(work.found))
 
     def _complete(self, work: Work) -> None:
         document = work.document

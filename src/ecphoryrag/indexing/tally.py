@@ -29,10 +29,13 @@ class Tally:
     empty_chunks: list[tuple[str, int]] = field(default_factory=list)
     incomplete: list[Failure] = field(default_factory=list)
     chunks: int = 0
+    reused: int = 0
     mentions: int = 0
     dropped: int = 0
     interrupted: bool = False
     stopped: str | None = None
+    sources: dict[str, str | None] = field(default_factory=dict)
+    """Where the documents that needed no work were read from."""
     _given: dict[str, str] = field(default_factory=dict)
     """Content hash of each id met in this call."""
     _refused: dict[str, str] = field(default_factory=dict)
@@ -52,8 +55,10 @@ class Tally:
             self.fail(Failure(source_of(document), reason))
         return False
 
-    def leave(self, id: str) -> None:
+    def leave(self, id: str, document: Document | None = None) -> None:
         """Count a document that needs no work."""
+        if document is not None:
+            self.sources[id] = document.source
         self.unchanged.append(id)
         self.tell("commit", id)
 
@@ -68,11 +73,18 @@ class Tally:
         self.fail(Failure(source_of(document), str(error)))
 
     def commit(
-        self, id: str, chunks: int, found: Mapping[int, Extraction], outcome: Literal["added", "updated"]
+        self,
+        id: str,
+        chunks: int,
+        found: Mapping[int, Extraction],
+        outcome: Literal["added", "updated"],
+        reused: int = 0,
     ) -> None:
-        """Count a document of so many chunks that was committed, and what was found in those worked on, by ordinal."""
+        """Count a document of so many chunks that was committed, what was found in those worked on, by ordinal, and how
+        many were taken over from its former state."""
         (self.added if outcome == "added" else self.updated).append(id)
         self.chunks += len(found)
+        self.reused += reused
         failures: list[tuple[int, str]] = []
         for ordinal, extraction in sorted(found.items()):
             self.mentions += len(extraction.mentions)
@@ -116,6 +128,7 @@ class Tally:
             failed=tuple(self.failed),
             left_out=tuple(self.left_out),
             chunks=self.chunks,
+            reused=self.reused,
             mentions=self.mentions,
             empty_chunks=tuple(self.empty_chunks),
             incomplete=tuple(self.incomplete),

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from ecphoryrag.errors import DocumentNotFound, InputError, ModelError
 from ecphoryrag.indexing.items import LeftOut, Loaded
 from ecphoryrag.indexing.passages import passage_head
+from ecphoryrag.indexing.revising import Basis, basis_of
 from ecphoryrag.indexing.tally import Tally
-from ecphoryrag.ports import Store
+from ecphoryrag.ports import Extractor, Store
 from ecphoryrag.settings.indexing import IndexingSettings
 from ecphoryrag.text.chunking import chunk_document
 from ecphoryrag.types import Chunk, Document, Extraction, Failure
@@ -25,7 +26,7 @@ class Work:
     document: Document
     chunks: tuple[Chunk, ...]
     wanted: tuple[Chunk, ...]
-    """Those to be extracted: all, or those that failed of a document that is in the store."""
+    """Those to be extracted: all, those that failed of a document that is in the store, or the changed ones."""
     stored: bool = False
     """Whether the store has all of it but the extractions of the wanted chunks."""
     found: dict[int, Extraction] = field(default_factory=dict)
@@ -33,19 +34,36 @@ class Work:
     error: InputError | ModelError | None = None
     """Why the document cannot be taken in."""
 
+    basis: Basis | None = None
+    """What it keeps of its state in the store."""
+
+    @property
+    def fresh(self) -> list[Chunk]:
+        """The chunks to be encoded: all but those that the store has."""
+        return [chunk for chunk in self.chunks if self.basis is None or chunk.ordinal not in self.basis.kept]
+
     def heads(self) -> list[str]:
-        """What stands above each chunk."""
-        return [passage_head(self.document.title, chunk) for chunk in self.chunks]
+        """What stands above each chunk that is to be encoded."""
+        return [passage_head(self.document.title, chunk) for chunk in self.fresh]
 
     def texts(self) -> list[str]:
-        """The text of each chunk."""
-        return [chunk.text for chunk in self.chunks]
+        """The text of each chunk that is to be encoded."""
+        return [chunk.text for chunk in self.fresh]
 
 
-def works_of(items: Iterable[Loaded], store: Store | None, settings: IndexingSettings, tally: Tally) -> Iterator[Work]:
+def works_of(
+    items: Iterable[Loaded],
+    store: Store | None,
+    extractor: Extractor,
+    settings: IndexingSettings,
+    tally: Tally,
+    *,
+    dry: bool = False,
+) -> Iterator[Work]:
     """The work that the documents need which are new, changed or incomplete; None is a store that is not there yet.
 
-    Reads a batch ahead at most. What needs no work, or cannot be taken, is counted in ``tally``.
+    Reads a batch ahead at most. What needs no work, or cannot be taken, is counted in ``tally``. A ``dry`` run needs no
+    server: where the extractor cannot be told from another without one, no extraction is taken to hold.
     """
     incomplete: set[str] | None = None
     for batch in _batches(items, settings.batch, tally):
@@ -59,16 +77,24 @@ def works_of(items: Iterable[Loaded], store: Store | None, settings: IndexingSet
             work: Work | None = None
             if hashes.get(document.id) == content:
                 if not store or not incomplete or document.id not in incomplete:
-                    tally.leave(document.id)
+                    tally.leave(document.id, document)
                     continue
                 work = stored_work(store, document.id)
             tally.tell("extract", document.id)
-            yield work or _new(document, settings)
+            if work is None:
+                chunks = chunk_document(document, settings.chunks)
+                earlier = store.earlier(document.id) if store and document.id in hashes else None
+                basis = basis_of(document, chunks, earlier, extractor, dry=dry) if earlier else None
+                work = _work(document, chunks, basis)
+            yield work
 
 
-def _new(document: Document, settings: IndexingSettings) -> Work:
-    chunks = chunk_document(document, settings.chunks)
-    return Work(document, chunks, chunks)
+def _work(document: Document, chunks: tuple[Chunk, ...], basis: Basis | None) -> Work:
+    """The work for a document that is new, or of which the store has another state."""
+    if basis is None:
+        return Work(document, chunks, chunks)
+    done = {at for at, kept in basis.kept.items() if kept.moves is not None}
+    return Work(document, chunks, tuple(chunk for chunk in chunks if chunk.ordinal not in done), basis=basis)
 
 
 def stored_work(store: Store, id: str) -> Work | None:

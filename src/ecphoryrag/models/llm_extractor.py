@@ -23,24 +23,25 @@ from ecphoryrag.models.outline import (
     FIELDS,
     TEXT,
     Collected,
-    Outline,
+    Form,
+    Forms,
     acronym_aliases,
     add_outline,
     add_subject,
     descriptions_of,
+    inputs_of,
     title_aliases,
 )
-from ecphoryrag.ports import Generator, JsonSchema, Ledger
+from ecphoryrag.ports import Generator, Inputs, JsonSchema, Ledger
 from ecphoryrag.settings.indexing import ExtractionSettings
 from ecphoryrag.text.acronyms import Acronym, find_acronyms
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.text.locate import Located
-from ecphoryrag.text.names import Manner, manner_of
 from ecphoryrag.text.sentences import split_sentences
 from ecphoryrag.text.tokens import count_tokens
 from ecphoryrag.types import Chunk, Document, Extraction, JsonValue, Mention, Message, Sentence, Usage
 
-VERSION = 1
+VERSION = 2
 ABOUT = 5
 USUAL = 3
 """Importance where the reply gives none."""
@@ -114,6 +115,9 @@ class LLMExtractor:
         self._guard = guard
         self._unasked: str | None = None
         """Why the model is not asked for sizes any more, in words."""
+        self._forms = Forms()
+        self._known: list[Usage] | None = None
+        """Earlier calls, as they were read since the last call."""
 
     @property
     def identity(self) -> str:
@@ -148,8 +152,13 @@ class LLMExtractor:
         A chunk whose reply cannot be used, or whose call fails, has a ``failure``. Raises ModelNotAvailable and
         JobStopped.
         """
-        outline, manner = Outline(document.headings), manner_of(document.text)
-        return [self._extract(document, chunk, outline, manner) for chunk in chunks]
+        form = self._forms.of(document)
+        return [self._extract(chunk, form) for chunk in chunks]
+
+    def inputs(self, document: Document, chunks: Sequence[Chunk]) -> list[Inputs]:
+        """The chunk, which its prompt is made of, and the outline over it. See :class:`ecphoryrag.ports.Comparable`."""
+        form = self._forms.of(document)
+        return [inputs_of(form, chunk) for chunk in chunks]
 
     def halt(self) -> None:
         """Stop the guard of the generator, if it has one; a model in this process waits for nothing."""
@@ -202,10 +211,14 @@ class LLMExtractor:
         return self._generator.count_tokens(messages, schema)
 
     def _history(self) -> list[Usage]:
-        """Earlier calls of this model whose replies were accepted."""
+        """Earlier calls of this model whose replies were accepted, read again once there may be more."""
         if self._ledger is None:
             return []
-        return [usage for _, usage in self._ledger.history("index", self.model) if usage.calls]
+        known = self._known
+        if known is None:
+            history = self._ledger.history("index", self.model)
+            self._known = known = [usage for _, usage in history if usage.calls]
+        return known
 
     def _lengths(self, prompts: Sequence[int]) -> list[float]:
         """Tokens that the reply to a prompt of so many tokens probably has, for each prompt."""
@@ -238,10 +251,11 @@ class LLMExtractor:
             doubt=_doubt,
         )
 
-    def _extract(self, document: Document, chunk: Chunk, outline: Outline, manner: Manner) -> Extraction:
+    def _extract(self, chunk: Chunk, form: Form) -> Extraction:
         if not _has_words(chunk):
-            return _joined(Asked(Placed((), 0, 0), Usage()), document, chunk, outline, manner)
-        request = self._request(document, chunk)
+            return _joined(Asked(Placed((), 0, 0), Usage()), chunk, form)
+        request = self._request(form.document, chunk)
+        self._known = None
         try:
             asked = ask(request, self._generator, ledger=self._ledger, budget=self._budget)
         except (JobStopped, ModelNotAvailable):
@@ -251,7 +265,7 @@ class LLMExtractor:
         except ModelError as error:
             return Extraction(usage=error.usage, failure=str(error))
         self._unasked = None  # it can be asked
-        return _joined(asked, document, chunk, outline, manner)
+        return _joined(asked, chunk, form)
 
 
 def _has_words(chunk: Chunk) -> bool:
@@ -341,8 +355,9 @@ def _inside(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
     return any(start <= place[0] and place[1] <= end and (start, end) != place for start, end in others)
 
 
-def _joined(asked: Asked[Placed], document: Document, chunk: Chunk, outline: Outline, manner: Manner) -> Extraction:
+def _joined(asked: Asked[Placed], chunk: Chunk, form: Form) -> Extraction:
     """What the model named, together with what the form of the text says it is about."""
+    document, outline, manner = form.document, form.outline, form.manner
     first = outline.opening(chunk, split_sentences(chunk.text))
     names = Collected()
     add_outline(names, document, chunk, outline)

@@ -11,20 +11,23 @@ from ecphoryrag.models.outline import (
     TEXT,
     TITLE,
     Collected,
+    Forms,
     Outline,
     acronym_aliases,
     add_outline,
     add_subject,
     descriptions_of,
+    inputs_of,
     title_aliases,
 )
+from ecphoryrag.ports import Inputs
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.text.mentions import find_names
-from ecphoryrag.text.names import Manner, manner_of
+from ecphoryrag.text.names import Manner, opener
 from ecphoryrag.text.sentences import split_sentences
 from ecphoryrag.types import AboutKind, Chunk, Document, Extraction, Mention, Sentence, Usage
 
-VERSION = 2
+VERSION = 3
 _FREQUENT = 2
 """A name repeated so often is what the chunk is about, if nothing else says what that is."""
 _FREQUENT_BESIDE = 3
@@ -46,6 +49,9 @@ _PASSING, _REPEATED, _ABOUT = 2, 4, 5
 
 class NamesExtractor:
     """Names, what each chunk is about, and other spellings that the text gives, by rules (port ``Extractor``)."""
+
+    def __init__(self) -> None:
+        self._forms = Forms()
 
     @property
     def identity(self) -> str:
@@ -79,9 +85,21 @@ class NamesExtractor:
 
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
         """One extraction a chunk, in order, its mentions by field and offset. Pure; raises nothing."""
-        manner = manner_of(document.text)
-        outline = Outline(document.headings)
-        return [_extract(document, chunk, manner, outline) for chunk in chunks]
+        form = self._forms.of(document)
+        return [_extract(document, chunk, form.manner, form.outline) for chunk in chunks]
+
+    def inputs(self, document: Document, chunks: Sequence[Chunk]) -> list[Inputs]:
+        """The chunk, the outline over it, and which words at the beginnings of its sentences the document writes small.
+
+        See :class:`ecphoryrag.ports.Comparable`.
+        """
+        form = self._forms.of(document)
+        return [inputs_of(form, chunk, [_openers(chunk, form.manner)]) for chunk in chunks]
+
+
+def _openers(chunk: Chunk, manner: Manner) -> list[str]:
+    found = {opener(sentence.text) for sentence in split_sentences(chunk.text)}
+    return sorted(word for word in found if word is not None and word in manner.lower_words)
 
 
 def _extract(document: Document, chunk: Chunk, manner: Manner, outline: Outline) -> Extraction:

@@ -5,16 +5,18 @@ Extractors share it, with a language model or without.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ecphoryrag.ports import Inputs
 from ecphoryrag.text.about import find_subjects
 from ecphoryrag.text.acronyms import Acronym
 from ecphoryrag.text.aliases import also_known, placed, same_person, spellings
 from ecphoryrag.text.keys import name_key
-from ecphoryrag.text.names import Manner, Span
+from ecphoryrag.text.names import Manner, Span, manner_of
 from ecphoryrag.text.wordlists import DETERMINERS, GENERIC_HEADINGS
 from ecphoryrag.types import AboutKind, Chunk, Document, Field, Heading, Sentence
 
@@ -65,6 +67,14 @@ class Outline:
         at = bisect_left(self._starts, end)
         return at > 0 and self._ordered[at - 1].end > start
 
+    def overlapping(self, start: int, end: int) -> list[Heading]:
+        """The headings that the span overlaps, in order."""
+        at = bisect_left(self._starts, end)
+        first = bisect_left(self._starts, start)
+        while first and self._ordered[first - 1].end > start:
+            first -= 1
+        return self._ordered[first:at]
+
     def nearest(self, text: str, chunk: Chunk) -> Heading | None:
         """The first heading of this text inside the chunk, else the last one before it."""
         named = self._named.get(text, [])
@@ -77,6 +87,50 @@ class Outline:
         """The first sentence that is no heading."""
         offset = chunk.start
         return next((one for one in sentences if not self.covers(offset + one.start, offset + one.end)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What of a document is read off it once for all of its chunks."""
+
+    document: Document
+    outline: Outline
+    manner: Manner
+
+
+class Forms:
+    """The form of the document that was asked for last: chunks of one document mostly come together."""
+
+    def __init__(self) -> None:
+        self._last: Form | None = None
+
+    def of(self, document: Document) -> Form:
+        """Its form; safe for several threads, which at worst make one twice."""
+        form = self._last
+        if form is None or form.document is not document:
+            self._last = form = Form(document, Outline(document.headings), manner_of(document.text))
+        return form
+
+
+def inputs_of(form: Form, chunk: Chunk, beside: Sequence[object] = ()) -> Inputs:
+    """What the outline gives to the extraction of a chunk, its text, and what is ``beside`` these, as a key."""
+    headings = form.outline.overlapping(chunk.start, chunk.end)
+    inside = [(one.start - chunk.start, one.end - chunk.start) for one in headings]
+    elsewhere: list[tuple[int, int]] = []
+    over: list[object] = []
+    for text in chunk.headings:
+        heading = form.outline.nearest(text, chunk)
+        if heading is None or heading.start >= chunk.start:
+            over.append(heading and heading.start - chunk.start)
+        elif heading.end > chunk.start:  # it reaches into the chunk, which happens where one is cut: held in place
+            over.append(("across", heading.start, chunk.start))
+        else:
+            span = (heading.start, heading.end)
+            over.append((form.document.text[slice(*span)], sum(one < span for one in elsewhere)))
+            elsewhere.append(span)
+    told = (form.document.title, chunk.text, chunk.headings, inside, over, form.manner.capital_nouns, *beside)
+    key = hashlib.blake2b(repr(told).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
+    return Inputs(key, tuple(elsewhere))
 
 
 def add_outline(names: Collected, document: Document, chunk: Chunk, outline: Outline) -> None:
@@ -180,7 +234,7 @@ def descriptions_of(
         known = described.get(key)
         if known is not None and known[0]:
             continue
-        defines = _DEFINES.match(document.text, end) is not None
+        defines = _DEFINES.match(document.text, end, chunk.end) is not None
         if known is None or defines:
             described[key] = (defines, sentences[at])
     return {key: sentence.text[:DESCRIPTION_CHARACTERS] for key, (_, sentence) in described.items()}

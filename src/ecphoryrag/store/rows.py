@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from ecphoryrag.errors import InputError
 from ecphoryrag.ports import IndexedDocument
@@ -83,32 +84,38 @@ def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int
     ``completed`` gives by ordinal the extractors of chunks that had failed with the document's own.
     """
     document = indexed.document
-    connection.execute(_INSERT_DOCUMENT, _document_row(document, extractor))
+    connection.execute(_INSERT_DOCUMENT, document_values(document, extractor))
     row = connection.last_insert_rowid()
-    title = segment(document.title)
-    vectors = np.ascontiguousarray(indexed.vectors, HALF)
-    placed: list[_Placed] = []
-    for chunk, extraction, vector in zip(indexed.chunks, indexed.extractions, vectors, strict=True):
-        words = word_hashes(chunk.text).astype("<u4").tobytes()
-        headings = _json(list(chunk.headings))
-        connection.execute(
-            _INSERT_CHUNK, (row, chunk.ordinal, chunk.start, chunk.end, headings, words, vector.tobytes())
-        )
-        number = connection.last_insert_rowid()
-        connection.execute(
-            "INSERT INTO search (rowid, title, body) VALUES (?, ?, ?)", (number, title, segment(chunk.text))
-        )
+    placed: list[Placed] = []
+    for chunk, extraction, vector in zip(indexed.chunks, indexed.extractions, indexed.vectors, strict=True):
+        number = insert_chunk(connection, row, document.title, chunk, vector)
         placed.append((number, chunk, extraction))
         if chunk.ordinal in completed:
             connection.execute("INSERT INTO completions VALUES (?, ?)", (number, completed[chunk.ordinal]))
-    _insert_extractions(connection, placed, document.text)
+    insert_extractions(connection, placed, document.text)
 
 
-_Placed: TypeAlias = tuple[int, Chunk, Extraction]
+def insert_chunk(
+    connection: apsw.Connection, document: int, title: str, chunk: Chunk, vector: NDArray[np.float32]
+) -> int:
+    """Write a chunk of the document of this row and title, with its vector (d,); its row number."""
+    words = word_hashes(chunk.text).astype("<u4").tobytes()
+    headings, half = _json(list(chunk.headings)), np.ascontiguousarray(vector, HALF)
+    connection.execute(
+        _INSERT_CHUNK, (document, chunk.ordinal, chunk.start, chunk.end, headings, words, half.tobytes())
+    )
+    number = connection.last_insert_rowid()
+    connection.execute(
+        "INSERT INTO search (rowid, title, body) VALUES (?, ?, ?)", (number, segment(title), segment(chunk.text))
+    )
+    return number
+
+
+Placed: TypeAlias = tuple[int, Chunk, Extraction]
 """A chunk's row, the chunk and what was found in it."""
 
 
-def _insert_extractions(connection: apsw.Connection, placed: Sequence[_Placed], text: str) -> None:
+def insert_extractions(connection: apsw.Connection, placed: Sequence[Placed], text: str) -> None:
     """Write what was found in chunks that have their rows, and why nothing was."""
     mentions: list[tuple[int | str | None, ...]] = []
     aliases: list[tuple[int | str, ...]] = []
@@ -151,25 +158,26 @@ def complete(
         "SELECT c.row, ordinal, start, stop FROM failures JOIN chunks c ON c.row = chunk WHERE document = ?",
         (row,),
     )
-    placed: list[_Placed] = [
+    placed: list[Placed] = [
         (number, Chunk(id, ordinal, text[start:stop], start, stop), extractions[ordinal])
         for number, ordinal, start, stop in failed
         if ordinal in extractions
     ]
     numbers = [(number,) for number, _, _ in placed]
-    entities = _entities_of(connection, numbers)
+    entities = entities_of(connection, numbers)
     connection.executemany("DELETE FROM failures WHERE chunk = ?", numbers)
     connection.executemany("DELETE FROM mentions WHERE chunk = ?", numbers)
     connection.executemany("DELETE FROM aliases WHERE chunk = ?", numbers)
-    _insert_extractions(connection, placed, text)
-    _delete_unnamed(connection, entities)
+    insert_extractions(connection, placed, text)
+    delete_unnamed(connection, entities)
     if extractor != first_extractor:
         done = [(number, extractor) for number, _, extraction in placed if extraction.failure is None]
         connection.executemany("INSERT INTO completions VALUES (?, ?)", done)
     return True
 
 
-def _document_row(document: Document, extractor: int) -> tuple[int | str | None, ...]:
+def document_values(document: Document, extractor: int) -> tuple[int | str | None, ...]:
+    """The values of its row but the number, the id first."""
     headings = [[heading.level, heading.text, heading.start, heading.end] for heading in document.headings]
     return (
         document.id,
@@ -219,13 +227,13 @@ def _json(value: object) -> str:
 def delete(connection: apsw.Connection, row: int) -> None:
     """Remove a document with all that came from it; the caller holds the transaction."""
     chunks = connection.execute("SELECT row FROM chunks WHERE document = ?", (row,)).fetchall()
-    entities = _entities_of(connection, chunks)
+    entities = entities_of(connection, chunks)
     connection.executemany("DELETE FROM search WHERE rowid = ?", chunks)
     connection.execute("DELETE FROM documents WHERE row = ?", (row,))
-    _delete_unnamed(connection, entities)
+    delete_unnamed(connection, entities)
 
 
-def _entities_of(connection: apsw.Connection, chunks: Sequence[sql.Row]) -> list[int]:
+def entities_of(connection: apsw.Connection, chunks: Sequence[sql.Row]) -> list[int]:
     """Rows of the entities that are mentioned in the chunks of these rows."""
     found = sql.rows(
         connection,
@@ -235,7 +243,7 @@ def _entities_of(connection: apsw.Connection, chunks: Sequence[sql.Row]) -> list
     return [entity for (entity,) in found]
 
 
-def _delete_unnamed(connection: apsw.Connection, entities: Sequence[int]) -> None:
+def delete_unnamed(connection: apsw.Connection, entities: Sequence[int]) -> None:
     """Remove those of these entities that no chunk mentions any more."""
     connection.executemany(
         "DELETE FROM entities WHERE row = ?1 AND NOT EXISTS (SELECT 1 FROM mentions WHERE entity = ?1)",

@@ -13,7 +13,7 @@ from typing import Literal
 import apsw
 
 from ecphoryrag.errors import DocumentNotFound, StoreBusy, StoreError, StoreReadOnly
-from ecphoryrag.ports import Exported, IndexedDocument, View, Where
+from ecphoryrag.ports import Earlier, Exported, IndexedDocument, Revision, View, Where
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import remove_cache
@@ -37,6 +37,7 @@ from ecphoryrag.store.holder import holder, now, ourselves
 from ecphoryrag.store.identity import check_encoder, check_unmoved, packed
 from ecphoryrag.store.kept_json import read_metadata
 from ecphoryrag.store.reembed import Access, SqliteReembedding
+from ecphoryrag.store.revise import check_revision, read_earlier, revise
 from ecphoryrag.store.rows import check, complete, delete, document_row, insert, read_document, read_indexed
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
@@ -52,6 +53,9 @@ _FORGOTTEN = "SELECT value FROM properties WHERE name = 'forgotten'"
 NOTHING_GONE, REPLACED, FORGOTTEN = 0, 1, 2
 """What has left the store since the last flush. Only forgetting drops entities' vectors at once, which means describing
 all entities; after a mere update that waits until the vectors are needed, and the cache holds no text."""
+
+
+_SOURCES = "SELECT id, source FROM documents WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class SqliteStore:
@@ -184,11 +188,38 @@ class SqliteStore:
             before = document_row(connection, document.document.id)
             if before is not None:
                 delete(connection, before)
-                gone = sql.value(connection, _FORGOTTEN)
-                _set(connection, "forgotten", max(gone, REPLACED))
+                self._replaced(connection)
             others = {at: self._extractor_row(connection, identity) for at, identity in sorted(completed.items())}
             insert(connection, document, self._extractor_row(connection, extractor), others)
         return "added" if before is None else "updated"
+
+    def earlier(self, id: str) -> Earlier | None:
+        """The document's present state, for a revision of it; None if there is none."""
+        with self._reading() as connection:
+            check_unmoved(connection, self._path, self._encoder)
+            return read_earlier(connection, id)
+
+    def revise(self, revision: Revision) -> None:
+        """Change what a revision changes, in one transaction; all else of the document keeps its rows.
+
+        Raises DocumentNotFound if the document is gone or has another content by now, and what :meth:`commit` raises.
+        """
+        check_revision(revision, self._encoder.dimension)
+        with self._write() as connection:
+            if not revise(connection, revision, self._extractor_row(connection)):
+                raise self._changed(revision.document.id)
+            self._replaced(connection)
+
+    def note_sources(self, sources: Mapping[str, str | None]) -> None:
+        """Put down where documents of these ids are read from now; one that is not there is passed over."""
+        if not sources:
+            return
+        with self._reading() as connection:
+            known = sql.rows(connection, _SOURCES, (json.dumps(list(sources)),))
+            moved = [(sources[id_], id_) for id_, source in known if source != sources[id_]]
+        if moved:
+            with self._write() as connection:
+                connection.executemany("UPDATE documents SET source = ? WHERE id = ?", moved)
 
     def complete(self, id: str, content_hash: str, extractions: Mapping[int, Extraction]) -> None:
         """Put these extractions, by ordinal, in the place of those that failed; all else of the document stays.
@@ -198,10 +229,18 @@ class SqliteStore:
         """
         with self._write() as connection:
             if not complete(connection, id, content_hash, extractions, self._extractor_row(connection)):
-                raise DocumentNotFound(
-                    f"The document {id!a} was changed or forgotten in the store {self._path} while its failed chunks "
-                    "were extracted; add it again."
-                )
+                raise self._changed(id)
+
+    def _replaced(self, connection: apsw.Connection) -> None:
+        """Note that text has left the store."""
+        gone = sql.value(connection, _FORGOTTEN)
+        _set(connection, "forgotten", max(gone, REPLACED))
+
+    def _changed(self, id: str) -> DocumentNotFound:
+        return DocumentNotFound(
+            f"The document {id!a} was changed or forgotten in the store {self._path} while its chunks were extracted; "
+            "add it again."
+        )
 
     def _extractor_row(self, connection: apsw.Connection, identity: str | None = None) -> int:
         if identity is None:

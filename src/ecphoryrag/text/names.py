@@ -105,6 +105,13 @@ def find_runs(sentence: str, manner: Manner, offset: int = 0) -> list[Span]:
     return found
 
 
+def opener(sentence: str) -> str | None:
+    """The first word in lower case if it may owe its capital to the beginning: the one :func:`find_runs` looks up."""
+    start = len(sentence) - len(sentence.lstrip(_BEFORE_FIRST))
+    word = _LETTERS.match(sentence, start) if start < _OPENING else None
+    return word[0].lower() if word is not None and not word[0].islower() else None
+
+
 _BEFORE_FIRST = "\"'“”‘’«»([{*_#>-–— \t\n"
 _LINKING = word_set(LINK_WORDS.replace("|", " "))
 _WORD = re.compile(r"\S+")
