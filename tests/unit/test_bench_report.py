@@ -286,6 +286,15 @@ def test_what_it_says_is_computed(answered: Path) -> None:
     assert "Could not run: lightrag, static on tiny: no model" in limits
 
 
+def test_methods_that_no_question_tells_apart_are_said_to_be_the_same(tmp_path: Path) -> None:
+    one, two = cell("ecphory"), cell("dense")
+    rows = [question(each, f"q{n}", 1, 1) for each in (one, two) for n in range(3)]
+    run = read_run(write_run(tmp_path, [one, two], rows))
+    assert "on each of the 3 questions EM is the same for dense and for ecphory." in str(says(run).items[1])
+    assert not any(isinstance(item, Grid) for item in says(run).items)
+    assert "differences above" not in "\n".join(map(str, does_not_say(run).items))
+
+
 def test_the_documentation_keeps_what_stands_around_the_marks(answered: Path, tmp_path: Path) -> None:
     docs = tmp_path / "benchmarks.md"
     docs.write_text(f"# Ours\n\nWords.\n\n{BEGIN}\nbefore this\n{END}\n\nMore.\n", encoding="utf-8")

@@ -39,7 +39,7 @@ from ecphoryrag.types import JsonValue, Message
 
 WORK = "work"
 """Folder of the indexes, in a run's folder."""
-NOT_KEPT = ("work/", "texts.jsonl", ".lock", "*.new")
+NOT_KEPT = ("work/", "texts.jsonl", "report.html", ".lock", "*.new")
 """What a run's folder tells git to leave alone: what can be made again, and the data sets' own texts."""
 MAKES_NONE = "it needs vectors, and the encoder makes none"
 

@@ -27,10 +27,9 @@ __all__ = ["BEGIN", "END", "read_run", "write_report"]
 BEGIN, END = "<!-- runs: begin -->", "<!-- runs: end -->"
 """Marks, in the file for the documentation, around what the report writes."""
 MARKDOWN, HTML = "report.md", "report.html"
-LEAD = (
-    "Everything here is computed from the rows of the runs named. Passages and questions are quoted from the data "
-    "sets, whose own licences hold for them.",
-)
+LEAD = ("Everything here is computed from the rows of the runs named.",)
+QUOTES = "Passages and questions are quoted from the data sets, whose own licences hold for them."
+"""Of the page, which has their texts."""
 DOCS_LEAD = (
     "What follows is written by `ecphory bench report`; do not edit it. Every number and sentence about a run is "
     "computed from its rows. How to run it again: `ecphory bench run CONFIG`, with the configurations under "
@@ -64,7 +63,7 @@ def write_report(runs: Sequence[Path], out: Path, *, docs: Path | None = None) -
     ]
     written = {
         out / MARKDOWN: markdown.document(title, LEAD, parts),
-        out / HTML: page(title, LEAD, sections),
+        out / HTML: page(title, (*LEAD, QUOTES), sections),
     }
     if docs is not None:
         written[docs] = _docs(docs, [(run.name, _summary(run)) for run in read])
@@ -91,11 +90,12 @@ def _parts(run: Run) -> list[Part]:
 
 def _summary(run: Run) -> list[Part]:
     parts = [words.what(run), words.says(run)]
-    if any(row.questions for row in run.table):
+    of_depth = tables.depth_rows(run.table)
+    if any(row.questions and row not in of_depth for row in run.table):
         parts.append(tables.table_1(run.table))
     if any(row.index.calls for row in run.table):
         parts.append(indexing.indexing(run.table))
-    if tables.depth_rows(run.table):
+    if of_depth:
         parts.append(tables.table_2(run.table))
     return [*parts, words.does_not_say(run)]
 

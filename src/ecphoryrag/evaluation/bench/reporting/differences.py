@@ -24,6 +24,8 @@ class Pair:
     figure: str
     questions: int
     interval: Interval
+    alike: bool
+    """Both have the same figure on every question: there is no difference to be told."""
 
 
 def pairs(run: Run) -> list[Pair]:
@@ -41,8 +43,9 @@ def pairs(run: Run) -> list[Pair]:
             one, other = _by_question(run, named[first], figure), _by_question(run, named[second], figure)
             ids = [name for name in one if name in other]
             if ids:
-                interval = paired_bootstrap([one[name] for name in ids], [other[name] for name in ids])
-                found.append(Pair(dataset, encoder, first, second, figure, len(ids), interval))
+                mine, theirs = [one[name] for name in ids], [other[name] for name in ids]
+                interval = paired_bootstrap(mine, theirs)
+                found.append(Pair(dataset, encoder, first, second, figure, len(ids), interval, mine == theirs))
     return found
 
 

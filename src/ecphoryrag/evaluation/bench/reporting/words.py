@@ -73,9 +73,25 @@ def says(run: Run) -> Part:
             listed = ", ".join(f"{row.label} {row.figures[figure].mean * 100:.1f}" for row in ranked)
             lines.append(f"{dataset}, {encoder}: {name(figure)} of {ranked[0].questions} questions: {listed}.")
     found = pairs(run)
-    if found:
-        lines.append(_differences(found))
+    lines += _alike(found)
+    different = [pair for pair in found if not pair.alike]
+    if different:
+        lines.append(_differences(different))
     return Part("What it says", tuple(lines) or ("There is one method only, so nothing is compared.",))
+
+
+def _alike(found: Sequence[Pair]) -> list[Item]:
+    """Pairs between which no question tells a difference, in a sentence for each data set."""
+    same: dict[tuple[str, str, str, str, int], list[str]] = {}
+    for pair in found:
+        if pair.alike:
+            of = (pair.dataset, pair.encoder, pair.figure, pair.second, pair.questions)
+            same.setdefault(of, []).append(pair.first)
+    return [
+        f"{dataset}, {encoder}: on each of the {questions} questions {name(figure)} is the same for {second} and for "
+        f"{', '.join(firsts)}."
+        for (dataset, encoder, figure, second, questions), firsts in same.items()
+    ]
 
 
 def _differences(found: Sequence[Pair]) -> Grid:
@@ -150,10 +166,11 @@ def _precision(run: Run, rows: Sequence[TableRow]) -> list[Item]:
     if widest:
         listed = ", ".join(f"± {width:.0f} on {dataset}" for dataset, width in widest.items())
         said.append(f"A single figure is known to within, at worst (95 %, in hundredths): {listed}.")
-    told = [pair for pair in pairs(run) if pair.interval.low <= 0 <= pair.interval.high]
+    compared = [pair for pair in pairs(run) if not pair.alike]
+    told = [pair for pair in compared if pair.interval.low <= 0 <= pair.interval.high]
     if told:
         said.append(
-            f"{len(told)} of the {len(pairs(run))} differences above have an interval that holds zero: there these "
+            f"{len(told)} of the {len(compared)} differences above have an interval that holds zero: there these "
             "questions do not tell which method is better, which is not to say that they are equal."
         )
     if rows and all(len(row.seeds) < 2 for row in rows):
