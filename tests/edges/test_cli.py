@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ecphoryrag.cli import run
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.models.fakes import ScriptedGenerator
 from ecphoryrag.settings import Settings
-from ecphoryrag.types import AddReport
+from ecphoryrag.types import AddReport, Recall
 
 CORPUS: list[dict[str, Any]] = [
     {
@@ -145,6 +145,17 @@ def test_ctrl_c_in_any_command_is_no_traceback(filled: Ecphory, monkeypatch: pyt
     assert (ran.code, ran.out, ran.err) == (ExitCode.INTERRUPTED, "", "Interrupted.\n")
 
 
+def test_ctrl_c_while_the_command_is_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ecphoryrag.cli.app.app", interrupted)
+    assert run(["status"]) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
 def test_recall_shows_ranked_chunks_with_place_and_path(filled: Ecphory) -> None:
     ran = filled("recall", "Where was Marie Curie born?", "-k", "2")
     assert ran.code == ExitCode.OK
@@ -154,6 +165,20 @@ def test_recall_shows_ranked_chunks_with_place_and_path(filled: Ecphory) -> None
     assert "[3]" not in ran.out
     assert "\nEntities:\n1. " in ran.out
     assert "method ecphory; " in ran.out
+
+
+def test_an_order_that_is_not_that_of_the_scores_is_explained(filled: Ecphory, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "recall.paper.chunk_order chooses"
+    assert said not in filled("recall", "Where was Marie Curie born?").out
+    recall = Memory.recall
+
+    def turned(memory: Memory, question: str, **how: Any) -> Recall:
+        found = recall(memory, question, **how)
+        assert len({evidence.score for evidence in found.chunks}) > 1
+        return replace(found, chunks=found.chunks[::-1])
+
+    monkeypatch.setattr(Memory, "recall", turned)
+    assert said in filled("recall", "Where was Marie Curie born?").out
 
 
 def test_recall_explains_each_path_as_a_tree(filled: Ecphory) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from io import StringIO, TextIOWrapper
@@ -13,6 +14,16 @@ __all__ = ["main", "run"]
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command line, by default the process's own, and return its exit code."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # before a command has begun, or after it has told its result
+        sys.stderr.write("Interrupted.\n")
+        return 130
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from typer import Abort  # noqa: PLC0415 - as below
+
     from ecphoryrag.cli.app import app  # noqa: PLC0415 - nothing is imported before a command is run
     from ecphoryrag.cli.unseen import visible  # noqa: PLC0415
 
@@ -20,6 +31,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         ended = app(args=None if arguments is None else list(arguments), prog_name="ecphory", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
+    except Abort:  # how the parser tells of Ctrl-C
+        raise KeyboardInterrupt from None
     except usage_error() as error:
         return tell_usage(error)
     except OSError as error:
@@ -68,4 +81,7 @@ def main() -> NoReturn:
         # Where the terminal's encoding lacks a character it is written out, rather than the command failing.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run())
+    code = run()
+    # All is told by now: whoever presses Ctrl-C once more wants the end, and no traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
