@@ -137,7 +137,7 @@ def test_the_table_by_hand() -> None:
     em = first.figures["em"]
     assert em.mean == pytest.approx(0.75)  # of 0.5 and 1
     assert em.deviation == pytest.approx(0.5 / 2**0.5)
-    assert em.error == pytest.approx(0.5 / 2)  # 1, 0, 1, 1: deviation 1/2, four questions
+    assert em.error == pytest.approx(1 / 3)  # q1, q2, q3: 1, 0, 1; deviation sqrt(1/3), three questions
     assert list(first.figures) == ["em", "recall@2"]
     assert first.figures["recall@2"].deviation == 0.0
     assert first.query is not None

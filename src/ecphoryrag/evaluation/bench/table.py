@@ -26,7 +26,7 @@ class Figure:
     deviation: float | None
     """Standard deviation of the seeds' means (n - 1); None for a single seed."""
     error: float | None
-    """Standard error of the mean over the questions, all seeds together; None for fewer than two."""
+    """Standard error of the mean over the questions of all seeds, each question once; None for fewer than two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,10 @@ def deviation(values: Sequence[float]) -> float | None:
 
 def _figure(name: str, asked: Sequence[Sequence[QuestionRow]]) -> Figure:
     seeds = [mean([row.figures[name] for row in rows]) for rows in asked]
-    values = [row.figures[name] for rows in asked for row in rows]
+    by_question: dict[str, list[float]] = {}
+    for row in (row for rows in asked for row in rows):
+        by_question.setdefault(row.id, []).append(row.figures[name])
+    values = [mean(each) for each in by_question.values()]  # asked twice, a question says no more than once
     spread = deviation(values)
     return Figure(mean(seeds), deviation(seeds), None if spread is None else spread / math.sqrt(len(values)))
 
