@@ -1,4 +1,6 @@
-"""Ten thousand hostile inputs at every door: nothing but refusals, nothing written elsewhere, memory and time bounded.
+"""Ten thousand hostile inputs at every door, and forty of ten megabytes, of which nothing may do harm.
+
+Only refusals, nothing written elsewhere, no raw control character in the output, memory and time bounded.
 
     python -m benchmarks.hostile                 # all, about half an hour on two cores
     python -m benchmarks.hostile --door import --seed 7 --count 200
@@ -31,6 +33,8 @@ from ecphoryrag.evaluation.provenance import machine, source_commit, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+LARGE = 40
+"""Cases of ten megabytes each, beside the others."""
 MEMORY = 4 * 2**30
 """Bytes of address space that all cases in one process may take."""
 STUCK = 900
@@ -46,13 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         parts = [run_part(options, number, Path(folder)) for number in range(options.processes)]
         ended = [process.wait() for process, _ in parts]
-        found = [json.loads(file.read_text(encoding="utf-8")) for _, file in parts if file.exists()]
-    if any(code not in {0, 1} for code in ended) or len(found) < options.processes:
-        print(f"hostile: a process ended with {ended}", file=sys.stderr)
-        return 1
-    outcomes = [Outcome(**one) for each in found for one in each["outcomes"]]
-    peaks = {name: max(each[name] for each in found) for name in found[0] if name != "outcomes"}
-    record = summary(outcomes, options, peaks, time.perf_counter() - started)
+        if any(ended):
+            print(f"hostile: a process ended with {ended}", file=sys.stderr)
+            return 1
+        return told_of(options, [file for _, file in parts], time.perf_counter() - started)
+
+
+def told_of(options: argparse.Namespace, files: Sequence[Path], seconds: float) -> int:
+    """Put together what the parts wrote, tell of it, and keep it if it is all."""
+    lines = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    peaks = {name: max(line.pop(name) for line in lines) for name in ("peak", "before", "commands")}
+    record = summary([Outcome(**line) for line in lines], options, peaks, seconds)
     print(told(record))
     if not options.door:
         options.results.mkdir(parents=True, exist_ok=True)
@@ -78,10 +86,12 @@ def part(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         arena = Arena(Path(folder))
         before = peak()
-        outcomes = list(all_of(arena, list(chosen(options))[options.part :: options.processes]))
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    found = {"outcomes": [asdict(one) for one in outcomes], "peak": peak(), "before": before, "commands": children}
-    options.outcomes.write_text(json.dumps(found), encoding="utf-8")
+        with options.outcomes.open("w", encoding="utf-8") as file:
+            for outcome in all_of(arena, list(chosen(options))[options.part :: options.processes]):
+                children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+                peaks = {"peak": peak(), "before": before, "commands": children}
+                file.write(json.dumps(asdict(outcome) | peaks) + "\n")
+                file.flush()
     return 0
 
 
@@ -106,7 +116,7 @@ def chosen(options: argparse.Namespace) -> Iterable[tuple[str, int]]:
     if options.door:
         rng = random.Random(options.seed)
         return [(options.door, rng.randrange(2**32)) for _ in range(options.count)]
-    return cases(options.count, options.seed)
+    return [*cases(options.count, options.seed), *(("large", options.seed * LARGE + at) for at in range(LARGE))]
 
 
 def all_of(arena: Arena, asked: Iterable[tuple[str, int]]) -> Iterable[Outcome]:

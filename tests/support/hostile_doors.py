@@ -45,6 +45,8 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """What must not reach a terminal: control characters other than the line's end and tabs, and overrides of direction."""
 SLOW = 60.0
 """Seconds of processor time that one case may take."""
+ALONE = 1 / 400
+"""Share of the commands that are run in a process of their own."""
 CLI_BYTES = 3 * 2**30
 """Of address space that a process of its own may take."""
 CORPUS: list[dict[str, Any]] = [
@@ -359,7 +361,7 @@ def files(arena: Arena, rng: random.Random) -> str:
     path = os.fsencode(folder) + b"/" + name
     Path(os.fsdecode(path)).write_bytes(hostile.content(rng))
     given = rng.choice((os.fsdecode(path), f"in/{os.fsdecode(name)}", "in", "in/*", "in/**/*", "in/[", "in/../in"))
-    ended = command(["add", *_json(rng), "--", given], alone=rng.random() < 0.01)
+    ended = command(["add", *_json(rng), "--", given], alone=rng.random() < ALONE)
     _after(arena, rng)
     return ended
 
@@ -368,7 +370,7 @@ def folders(arena: Arena, rng: random.Random) -> str:
     """`ecphory add` of a folder with pipes, rings of links and rules in it."""
     hostile.tree(rng, arena.work / "in")
     ended = command(
-        ["add", *_json(rng), rng.choice(("in", "in/**", "in/*.txt", "in/**/*.md", "."))], alone=rng.random() < 0.01
+        ["add", *_json(rng), rng.choice(("in", "in/**", "in/*.txt", "in/**/*.md", "."))], alone=rng.random() < ALONE
     )
     _after(arena, rng)
     return ended
@@ -377,7 +379,7 @@ def folders(arena: Arena, rng: random.Random) -> str:
 def streams(arena: Arena, rng: random.Random) -> str:
     """`ecphory add -`."""
     form = rng.choice(("auto", "text", "markdown", "json", "jsonl", "auto"))
-    ended = command(["add", "-", "--format", form, *_json(rng)], hostile.content(rng), alone=rng.random() < 0.01)
+    ended = command(["add", "-", "--format", form, *_json(rng)], hostile.content(rng), alone=rng.random() < ALONE)
     _after(arena, rng)
     return ended
 
@@ -498,7 +500,7 @@ def settings(arena: Arena, rng: random.Random) -> str:
         path.write_bytes(hostile.soiled(rng, body.encode("utf-8", "surrogatepass")))
         os.environ["ECPHORY_CONFIG"] = rng.choice(("in.toml", "in.toml", "in.toml", "in", "/dev/zero", "/", "\udcff"))
     commands = (["config"], ["config", "--json"], ["list"], ["recall", "Curie"], ["add", "in.toml"], ["doctor"])
-    return command(rng.choice(commands), alone=rng.random() < 0.02)
+    return command(rng.choice(commands), alone=rng.random() < ALONE)
 
 
 def arguments(arena: Arena, rng: random.Random) -> str:
@@ -536,7 +538,7 @@ def arguments(arena: Arena, rng: random.Random) -> str:
         )
     )
     kept = "\0" in "".join(given)
-    return command(given, alone=not kept and rng.random() < 0.02)
+    return command(given, alone=not kept and rng.random() < ALONE)
 
 
 HOSTILE_SQL = (
@@ -686,8 +688,41 @@ def _use(arena: Arena, rng: random.Random) -> str:
                 ["reembed", "--encoder", "none"],
             )
         ),
-        alone=rng.random() < 0.01,
+        alone=rng.random() < ALONE,
     )
+
+
+LARGE = 10 * 2**20
+LARGE_ATOMS = ("a", " ", "[", '{"a":', '"', "\\", "\n", "1", "\ud800", "\0", "\u202e", "(", "A.", "- ", "\x1b[31m")
+
+
+def large(arena: Arena, rng: random.Random) -> str:
+    """Ten megabytes at once, most of it on one line."""
+    atom = rng.choice(LARGE_ATOMS)
+    text = "Ada Lovelace. " + atom * (LARGE // len(atom))
+    data = text.encode("utf-8", "surrogatepass")
+    way = rng.randrange(7)
+    if way < 4:  # refused, all of them, by what they are and not for their size
+        name, begin, end = (
+            ("in.jsonl", b'{"text": "a", "b": ', b""),
+            ("in.json", b'[{"text": "', b'\xff"}]'),
+            ("in.toml", b"a = ", b""),
+            ("in.txt", b"\xff", b""),
+        )[way]
+        (arena.work / name).write_bytes(begin + data + end)
+        if name == "in.toml":
+            return command(["list", "--config", name])
+        return command([rng.choice(("add", "import")), name], alone=rng.random() < 0.3)
+    with arena.opened(rng) as memory:
+        if way == 4:
+            memory.recall(text[: LARGE // 10] if atom in {"A.", "1", "a"} else text)
+        elif way == 5:
+            memory.documents({text: text})
+        else:
+            report = memory.add([{"id": text, "text": "a"}, {"title": text, "text": "a"}, {"text": "a", text: 1e999}])
+            assert not report.added
+            assert max(len(one.reason) + len(one.source) for one in report.failed) < 2000
+    return "taken"
 
 
 DOORS: dict[str, tuple[int, Door]] = {
@@ -702,6 +737,7 @@ DOORS: dict[str, tuple[int, Door]] = {
     "command": (8, arguments),
     "store": (8, damaged),
     "beside": (2, beside),
+    "large": (0, large),
 }
 """Each with its share."""
 
