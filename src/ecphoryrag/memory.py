@@ -388,6 +388,8 @@ class Memory:
         number. Plain documents as JSONL are added as by :meth:`add_paths`. Raises InputError for any other file.
         """
         path = Path(path)
+        if path.exists() and path.samefile(self._store.path):  # closing a second handle would let go of SQLite's locks
+            raise InputError(f"{path} is this store itself; name an export of another.")
         if indexing.importable(path) == "documents":
             return self._index(indexing.load_records(path, self._settings.indexing), progress, None)
         with self._writing:

@@ -20,9 +20,8 @@ from ecphoryrag.cli.session import Session
 from ecphoryrag.cli.work_models import tell_report
 from ecphoryrag.errors import StoreError
 from ecphoryrag.store import backup_store, export_graph, export_store, repair_store, verify_store
+from ecphoryrag.store.graph import keep_stores
 from ecphoryrag.types import ExportReport, Flaw
-
-SQLITE = b"SQLite format 3\0"
 
 
 def verify(session: Session, *, deep: bool) -> ExitCode:
@@ -121,10 +120,7 @@ def _export_to(path: Path, output: Path, *, vectors: bool) -> ExportReport:
     """Write the file whole or not at all, and never in the place of a store."""
     temporary = output.with_name(f"{output.name}.{secrets.token_hex(4)}.tmp")
     try:
-        if output.is_file():
-            with output.open("rb") as present:
-                if present.read(len(SQLITE)) == SQLITE:
-                    raise StoreError(f"{output} is a store, and an export does not write over one: name another file.")
+        keep_stores(output)
         with temporary.open("x", encoding="utf-8", newline="\n") as file:
             report = export_store(path, file, vectors=vectors)
             file.flush()

@@ -23,12 +23,14 @@ import scipy.sparse as sp
 from ecphoryrag.errors import StoreError, StoreNotFound
 from ecphoryrag.ports import View
 from ecphoryrag.snapshot import ABOUT_KINDS
-from ecphoryrag.store.connections import check_path
+from ecphoryrag.store.connections import check_path, first_bytes
+from ecphoryrag.store.faults import translating
 from ecphoryrag.types import AboutKind, DocumentSummary, Entity, GraphReport, Mention
 
 GraphFormat: TypeAlias = Literal["graphml", "parquet"]
 EdgeKind: TypeAlias = Literal["part", "mention", "linked", "alias"]
 COUNTED = ("documents", "chunks", "entities", "edges")
+MAGIC = b"SQLite format 3\0"
 BATCH = 256
 """Chunks read at a time."""
 
@@ -208,7 +210,7 @@ def _to_path(graph: Graph, target: Path, format: GraphFormat) -> int:
             write_parquet(graph, temporary)
             temporary.rename(target)
             return 0
-        _keep_stores(target)
+        keep_stores(target)
         with temporary.open("x", encoding="utf-8", newline="") as file:
             replaced = _graphml(graph, file)
             file.flush()
@@ -222,12 +224,13 @@ def _to_path(graph: Graph, target: Path, format: GraphFormat) -> int:
     return replaced
 
 
-def _keep_stores(target: Path) -> None:
-    """Raise StoreError if a store stands there."""
-    if target.is_file():
-        with target.open("rb") as present:
-            if present.read(16) == b"SQLite format 3\0":
-                raise StoreError(f"{target} is a store, and an export does not write over one: name another file.")
+def keep_stores(target: Path) -> None:
+    """Raise StoreError if a store stands there; OSError if it cannot be looked at."""
+    if not target.is_file() or target.stat().st_size < len(MAGIC):
+        return
+    with translating(target):
+        if first_bytes(target, len(MAGIC)) == MAGIC:
+            raise StoreError(f"{target} is a store, and an export does not write over one: name another file.")
 
 
 def _graphml(graph: Graph, output: IO[str]) -> int:
