@@ -334,3 +334,14 @@ def test_a_document_is_shown_with_what_its_mentions_are_of(store: Store) -> None
     store.decisions().merge(["Hermes", "Mercury"], into="Hermes")
     store.decisions().split("Rome", "city", Selection(documents=("god",)))
     assert shown() == ["hermes", "hermes", "rome (city)"]
+
+
+def test_what_a_text_says_is_one_follows_its_mentions(store: Store) -> None:
+    store.commit(indexed_document("m", "Ida Moen is IM.\nIda Moen met IM."))
+    store.decisions().split("Ida Moen", "the elder", Selection(chunks=(("m", 0),)))
+    store.decisions().split("IM", "the elder", Selection(chunks=(("m", 0),)))
+    with store.reading() as view:
+        keys = view.snapshot.entity_keys
+        pairs = {(keys[one], keys[other]) for one, other in view.snapshot.aliases.tolist()}
+    assert pairs >= {("ida moen", "im"), ("ida moen (the elder)", "im (the elder)")}
+    assert ("ida moen", "im (the elder)") not in pairs

@@ -80,7 +80,7 @@ class Form:
     def words(self) -> tuple[str, ...]:
         """Without marks, a leading honorific and the form of a company."""
         words = [plain(word) for word in self.key.split()]
-        while len(words) > 2 and words[0] in HONORIFICS and words[1] != "of":
+        while len(words) > 2 and words[0] in HONORIFICS - TELLING_APART and words[1] != "of":
             words = words[1:]
         while len(words) > 1 and words[-1] in SUFFIXES:
             words = words[:-1]
@@ -138,7 +138,7 @@ def likeness(one: Form, other: Form) -> Likeness | None:
     Other numbers, years, ordinals, generations or directions, other given names, and a word more than the other are
     never taken for a spelling.
     """
-    if one.apart != other.apart:
+    if one.apart != other.apart and (one.bare != other.bare or any(map(str.isdigit, one.bare))):
         return None
     short = len(one.bare) < LEAST_SPELLED or bool(one.apart)  # as the names of kings, which many bear
     if one.words == other.words:
