@@ -115,7 +115,7 @@ class ServerSettings(Group):
     """What all servers have: where, how many calls at once, how often, and what to do when one fails."""
 
     timeout: Annotated[float, Field(gt=0, le=DAY)] = 300.0
-    """Seconds to wait for a reply: a small machine takes minutes for a long prompt."""
+    """Seconds to wait for a whole reply: a small machine takes minutes for a long prompt."""
     concurrency: Count = 4
     """Calls under way at once, at most."""
     rpm: Count | None = None
