@@ -56,11 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return told_of(options, [file for _, file in parts], time.perf_counter() - started)
 
 
-def told_of(options: argparse.Namespace, files: Sequence[Path], seconds: float) -> int:
+def told_of(options: argparse.Namespace, files: Sequence[Path], seconds: float, notes: Sequence[str] = ()) -> int:
     """Put together what the parts wrote, tell of it, and keep it if it is all."""
     lines = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     peaks = {name: max(line.pop(name) for line in lines) for name in ("peak", "before", "commands")}
-    record = summary([Outcome(**line) for line in lines], options, peaks, seconds)
+    record = summary([Outcome(**line) for line in lines], options, peaks, seconds) | {"notes": list(notes)}
     print(told(record))
     if not options.door:
         options.results.mkdir(parents=True, exist_ok=True)
@@ -175,6 +175,7 @@ def told(record: dict[str, Any]) -> str:
         f"- peak memory: {peaks[0]} ({peaks[1]} before the first case); of commands in their own processes {peaks[2]}",
         f"- processor time of the slowest case: {slowest[0]['cpu_seconds'] if slowest else 0} s; "
         f"all of them took {record['seconds']} s",
+        *(f"- {note}" for note in record["notes"]),
         "",
         "| door | cases | ends |",
         "| --- | ---: | --- |",

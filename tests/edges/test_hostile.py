@@ -269,3 +269,14 @@ def test_rows_that_anybody_may_have_written_are_damage(
         assert filled(*command.split()).code in {ExitCode.OK, ExitCode.ERROR, ExitCode.SOME_FAILED}
     assert filled("verify", "--deep").code == ExitCode.ERROR
     assert filled("repair").code in {ExitCode.OK, ExitCode.ERROR}
+
+
+def test_a_question_longer_than_any_is_refused(filled: Ecphory) -> None:
+    del filled
+    with Memory.open(STORE, read_only=True) as memory:
+        for atom in ("\x1b[31m", "Marie Curie ", "a"):
+            with pytest.raises(InputError, match="characters"):
+                memory.recall(atom * (2**20 // len(atom)))
+            started = time.process_time()
+            memory.recall((atom * 100_000)[:100_000])
+            assert time.process_time() - started < 20

@@ -25,6 +25,9 @@ from ecphoryrag.recall.relations import implicit_relations
 from ecphoryrag.recall.request import Helpers, RecallRequest
 from ecphoryrag.types import Cue, Entity, Evidence, RankedEntity, Recall, Relation, Spending, Usage
 
+MOST_CHARACTERS = 100_000
+"""Of a question: forty pages. What is longer is a document by mistake, and would be worked on for minutes."""
+
 
 def recall(
     question: str,
@@ -40,10 +43,13 @@ def recall(
     if they fail, or are not there, the recall is that without them, and a note says so.
 
     Never fails for what a question says: where nothing can be recalled the result is empty and says why. Raises
-    InputError if the question is not text or the filter is malformed, ModelError if the encoder fails.
+    InputError if the question is not text or longer than any, or the filter is malformed, and ModelError if the
+    encoder fails.
     """
     if not isinstance(question, str):
         raise InputError(f"the question is a {type(question).__name__}: give it as text")
+    if len(question) > MOST_CHARACTERS:
+        raise InputError(f"the question has {len(question):,} characters; at most {MOST_CHARACTERS:,} are allowed")
     started = time.perf_counter()
     encode = Meter(encoder)
     positions = _allowed(view, request)
