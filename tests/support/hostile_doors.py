@@ -201,22 +201,25 @@ def command(arguments: list[str], stdin: bytes = b"", *, alone: bool = False) ->
 
 
 def _within(arguments: list[str], stdin: bytes) -> tuple[int, str, str]:
-    said = tempfile.TemporaryFile(), io.BytesIO()  # noqa: SIM115 - a file, since standard output has a number; closed below
-    out, err = (io.TextIOWrapper(one, "utf-8", errors="backslashreplace", write_through=True) for one in said)
-    before = sys.stdin
+    before, told = sys.stdin, io.BytesIO()
     if isinstance(app.app, typer.Typer):
         app.app = typer.main.get_command(app.app)  # type: ignore[assignment]  # which a Typer makes anew at each call
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = run(arguments)
-    finally:
-        sys.stdin = before
     printed = b""
-    with said[0], contextlib.suppress(OSError):  # it leads nowhere after an output that could not be written
-        said[0].seek(0)
-        printed = said[0].read()
-    return code, printed.decode("utf-8"), said[1].getvalue().decode("utf-8")
+    with tempfile.TemporaryFile() as file:  # since standard output has a number
+        out, err = (
+            io.TextIOWrapper(one, "utf-8", errors="backslashreplace", write_through=True) for one in (file, told)
+        )
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = run(arguments)
+        finally:
+            sys.stdin = before
+            out.detach()
+        with contextlib.suppress(OSError):  # it leads nowhere after an output that could not be written
+            file.seek(0)
+            printed = file.read()
+    return code, printed.decode("utf-8"), told.getvalue().decode("utf-8")
 
 
 def _alone(arguments: list[str], stdin: bytes) -> tuple[int, str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeAlias
@@ -105,13 +106,17 @@ def _compiled(line: str) -> GitIgnoreSpecPattern:
 
     Raises ValueError, re.error, and _TooSlow for a pattern that cannot be.
     """
-    pattern = GitIgnoreSpecPattern(line)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of brackets in brackets, which mean to git what they mean here
+        pattern = GitIgnoreSpecPattern(line)
     if pattern.regex is None:
         return pattern
     expression = pattern.regex.pattern
     if len(line) > MOST_CHARACTERS or expression.count(_STARS) > MOST_FOLDERS:
         raise _TooSlow(f"more than {MOST_CHARACTERS} characters or {MOST_FOLDERS} times /**/")
-    pattern.regex = re.compile(_linear(expression))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        pattern.regex = re.compile(_linear(expression))
     return pattern
 
 
