@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -37,13 +38,16 @@ from ecphoryrag.types import (
     DocumentSummary,
     EncoderIdentity,
     Entity,
+    EraseReceipt,
     Estimate,
     ExportReport,
+    ForgetReport,
     GraphReport,
     Recall,
     ReembedReport,
     RepairReport,
     StoreStatus,
+    SyncReport,
     VerifyReport,
 )
 
@@ -250,16 +254,94 @@ class Memory:
             generator = self._make_generator()
             return answering.answer(question, recalled, generator, self._settings.answering, self._parts.ledger)
 
-    def forget(self, *ids: str) -> None:
-        """Forget these documents, all or none. Raises DocumentNotFound, naming those that are not there."""
+    def forget(self, *ids: str, erase: bool = False) -> EraseReceipt | None:
+        """Forget these documents, all or none. Raises DocumentNotFound, naming those that are not there.
+
+        With ``erase``, so that no byte of the store's files tells of them: these are written anew, which takes time in
+        proportion to the store, and searched; the receipt says what was removed where. Without ids it finishes an
+        erasure that was killed or held up, and clears what was forgotten before without erasing.
+        """
         with self._writing:
             named = [_text(id_, "the id of a document") for id_ in ids]
+            if erase:
+                return self._store.erase(named, self._parts.replies)
             if len(self._store.hashes(named)) == len(set(named)):
                 # First what may be paid for again, so that a process killed between the two has forgotten too little
                 # of the store, which is seen, and not of the replies, which would not be.
                 self._parts.forget(named)
             self._store.delete(named)
             self._store.flush()
+        return None
+
+    def forget_where(
+        self,
+        where: Where | None = None,
+        *,
+        source: str | Sequence[str] = (),
+        erase: bool = False,
+        dry_run: bool = False,
+    ) -> ForgetReport:
+        """Forget the documents whose metadata pass ``where`` and which come from one of these sources.
+
+        A source is a file, a folder with all below it, or a pattern of paths (``**`` for any folders). With ``dry_run``
+        nothing is changed, and the report says what would be forgotten. Raises InputError if neither is given.
+        """
+        sources = [source] if isinstance(source, str) else list(source)
+        chosen = indexing.chosen(self._store.documents(where or None), sources, where)
+        if dry_run or not chosen:
+            return ForgetReport(chosen, forgotten=False)
+        return ForgetReport(chosen, forgotten=True, receipt=self.forget(*chosen, erase=erase))
+
+    def sync(
+        self,
+        folder: str | Path,
+        *,
+        dry_run: bool = False,
+        allow_empty: bool = False,
+        progress: ProgressCallback | None = None,
+        max_tokens: int | None = None,
+    ) -> SyncReport:
+        """Mirror a folder: take in new and changed files, follow moved ones, forget those that are gone.
+
+        Documents from elsewhere are never touched; a file that is there and cannot be read, or is left out now, is not
+        gone. Stopped or killed, the next run goes on. Raises InputError if the folder is not there, or, unless
+        ``allow_empty``, if it holds no document any more.
+        """
+        started = time.perf_counter()
+        limit = self._settings.indexing.max_file_bytes
+        plan = indexing.plan_sync(
+            folder, self._store.documents(), self._store.incomplete(), limit, allow_empty=allow_empty
+        )
+        report = sync_report(plan, dry_run=dry_run)
+        if not dry_run:
+            report = self._mirror(plan, report, progress, max_tokens)
+        return replace(report, seconds=time.perf_counter() - started)
+
+    def _mirror(
+        self, plan: indexing.Plan, report: SyncReport, progress: ProgressCallback | None, max_tokens: int | None
+    ) -> SyncReport:
+        with self._writing:
+            for old, new, _ in plan.moved:
+                if old != new:
+                    self._parts.rename(old, new)  # first, for a reply that stays behind could not be forgotten
+            self._store.move(plan.moved)
+            self._store.flush()
+        if plan.files:
+            limit = self._settings.indexing.max_file_bytes
+            indexed = self._index(plan.documents(limit), progress, max_tokens)
+            report = replace(
+                report,
+                added=tuple(id_ for id_ in indexed.added),
+                updated=tuple(id_ for id_ in indexed.updated),
+                failed=(*report.failed, *indexed.failed),
+                indexed=indexed,
+            )
+            if indexed.interrupted or indexed.stopped:
+                why = f"{len(plan.forgotten)} documents that are gone were not forgotten yet; run it again"
+                return replace(report, forgotten=(), postponed=why)
+        if plan.forgotten:
+            self.forget(*plan.forgotten)
+        return report
 
     def get(self, id: str) -> Document:
         """The document as it was added. Raises DocumentNotFound."""
@@ -463,6 +545,11 @@ class Parts:
         if self.replies is not None:
             self.replies.forget(documents)
 
+    def rename(self, id: str, new: str) -> None:
+        """Let the replies that were made of a document be forgotten with it under its new id too."""
+        if self.replies is not None:
+            self.replies.rename(id, new)
+
     def notices(self) -> tuple[str, ...]:
         """What the user should know of the ledger."""
         return self.replies.notices if self.replies is not None else ()
@@ -475,6 +562,22 @@ class Parts:
             closing.callback(self.models.close)
             for one in self.retired:
                 closing.callback(one.close)
+
+
+def sync_report(plan: indexing.Plan, *, dry_run: bool) -> SyncReport:
+    """What a mirroring means to do."""
+    return SyncReport(
+        str(plan.folder),
+        dry_run,
+        tuple(plan.added),
+        tuple(plan.updated),
+        tuple((old, new) for old, new, _ in plan.moved if old != new),
+        tuple(plan.forgotten),
+        plan.unchanged,
+        tuple(plan.kept),
+        tuple(plan.failed),
+        tuple(plan.left_out),
+    )
 
 
 def _loaded(documents: Iterable[Item] | Item) -> Iterable[Loaded]:

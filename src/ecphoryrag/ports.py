@@ -19,6 +19,7 @@ from ecphoryrag.types import (
     DocumentSummary,
     EncoderIdentity,
     Entity,
+    EraseReceipt,
     Extraction,
     Generation,
     JsonValue,
@@ -259,6 +260,22 @@ class Ledger(Protocol):
 
     def close(self) -> None:
         """Release the file; calling it twice is harmless."""
+        ...
+
+
+class Replies(Protocol):
+    """A ledger's file, as far as an erasure needs it."""
+
+    def forget(self, documents: Sequence[str]) -> None:
+        """Remove the replies that were made of the text of these documents, unreadably."""
+        ...
+
+    def scrub(self, needles: Sequence[bytes]) -> int:
+        """Remove every reply in which one of these stands, unreadably; how many there were."""
+        ...
+
+    def held(self, needles: Sequence[bytes]) -> dict[int, str]:
+        """For each of these, by its number, that a row still holds, the table."""
         ...
 
 
@@ -505,6 +522,20 @@ class Store(Protocol):
 
     def delete(self, ids: Sequence[str]) -> None:
         """Forget these documents, all or none. Raises DocumentNotFound, naming those that are not there."""
+        ...
+
+    def move(self, moves: Sequence[tuple[str, str, str]]) -> None:
+        """Give documents, by their ids, other ids and sources, all in one transaction; nothing is derived again.
+
+        Raises DocumentNotFound, and InputError if a new id is another document's, with nothing changed.
+        """
+        ...
+
+    def erase(self, ids: Sequence[str], replies: Replies | None = None) -> EraseReceipt:
+        """Forget these documents so that no byte of the store's files, and of this ledger's, tells of them.
+
+        Raises DocumentNotFound, with nothing changed, unless an erasure was begun before and is not finished.
+        """
         ...
 
     def hashes(self, ids: Sequence[str]) -> dict[str, str]:

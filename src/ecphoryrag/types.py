@@ -401,6 +401,8 @@ class StoreStatus:
     """All that language models and servers were paid for this store, by purpose and model."""
     notices: tuple[str, ...] = ()
     """What the user should know, such as a ledger that cannot be written."""
+    erasure: str | None = None
+    """What to do, if an erasure was begun and is not finished."""
     reembedding: str | None = None
     """How far a move to another encoder has come, if one is under way."""
 
@@ -496,6 +498,90 @@ class BackupReport:
     bytes: int
     documents: int
     chunks: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedFile:
+    """A file of a store, or beside it, after an erasure."""
+
+    name: str
+    what: Literal["searched", "removed"]
+    bytes_before: int
+    bytes_after: int
+    traces: int
+    """How much of what was searched for is in it, and in no document that is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class EraseReceipt:
+    """What was removed where by an erasure, checked by reading the bytes of every file."""
+
+    path: str
+    documents: tuple[str, ...]
+    """Ids of those that were erased now."""
+    already_gone: tuple[str, ...]
+    """Ids that an erasure begun before had removed, or that were never there; only where one was begun before."""
+    rows: Mapping[str, int]
+    """Rows removed, by table; ``ledger`` are replies found by their content, beside those made of the documents."""
+    files: tuple[ErasedFile, ...]
+    needles: int
+    """Words, runs of text, and numbers made of them, that were searched for."""
+    needles_left_out: int
+    """How many more there were."""
+    shared_needles: int
+    """How many of them other documents hold: these stay."""
+    shared_entities: tuple[str, ...]
+    """Keys of the erased documents' entities that other documents mention: these stay, with what those say of them."""
+    remaining: tuple[Failure, ...]
+    """Files of the store in which something is left, or that could not be read."""
+    copies: tuple[Failure, ...]
+    """Files beside the store that are not its own, and hold something of what was erased."""
+    pending: str | None
+    """Why the erasure is not finished."""
+    beyond: tuple[str, ...]
+    """What an erasure does not reach."""
+    seconds: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether no byte of the store's own files tells of what was erased."""
+        return self.pending is None and not self.remaining
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """The outcome of forgetting the documents that were chosen by a description."""
+
+    documents: tuple[str, ...]
+    """Their ids."""
+    forgotten: bool
+    """False if that was only tried."""
+    receipt: EraseReceipt | None = None
+    """Where they were erased."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """The outcome of mirroring a folder, or what it would be."""
+
+    folder: str
+    """By the one path that it has."""
+    dry_run: bool
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
+    """Former id and id: the same content in another place, which was not worked on again."""
+    forgotten: tuple[str, ...] = ()
+    unchanged: int = 0
+    kept: tuple[Failure, ...] = ()
+    """Documents that are no longer read from the folder, and why they were not forgotten."""
+    failed: tuple[Failure, ...] = ()
+    left_out: tuple[Failure, ...] = ()
+    indexed: AddReport | None = None
+    """What came of those added and updated; None if there was nothing to do, or it was only tried."""
+    postponed: str | None = None
+    """What was not done, and why; the next run does it."""
     seconds: float = 0.0
 
 

@@ -320,7 +320,7 @@ def traces(path: Path, word: bytes) -> list[str]:
     return [file.name for file in path.parent.iterdir() if word in file.read_bytes().lower()]
 
 
-def test_what_was_forgotten_is_gone_from_every_byte(path: Path) -> None:
+def test_what_was_erased_is_gone_from_every_byte(path: Path) -> None:
     """Other documents are added around it, so that the index has merged it by then."""
     with opened(path) as store:
         for number in range(60):
@@ -335,23 +335,23 @@ def test_what_was_forgotten_is_gone_from_every_byte(path: Path) -> None:
             view.entity_vectors(ENCODER)
         store.flush()
         assert traces(path, b"zyxxyvex")
-        store.delete(["secret"])
+        assert store.erase(["secret"]).complete
         assert traces(path, b"zyxxyvex") == []
         assert traces(path, b"wvutsrq") == []
         store.commit(indexed_document("20", "Zyxxyvex once more"))
         store.commit(indexed_document("20", "and no more"))
-        store.flush()
+        assert store.erase([]).complete
     assert traces(path, b"zyxxyvex") == []
 
 
-def test_forgetting_drops_the_vectors_of_what_is_no_more(path: Path) -> None:
+def test_erasing_drops_the_vectors_of_what_is_no_more(path: Path) -> None:
     fill(path)
     vectors = path.parent / (path.name + "-vectors")
     with opened(path) as store:
         with store.reading() as view:
             before = len(view.entity_vectors(ENCODER))
         size = vectors.stat().st_size
-        store.delete(["a", "東"])
+        store.erase(["a", "東"])
         with store.reading() as view:
             gone = before - len(view.snapshot.entity_keys)
         assert gone > 0

@@ -96,7 +96,7 @@ def test_a_reading_undoes_what_a_writer_has_left_half_done(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("change", ["delete", "update"])
-def test_what_a_killed_process_had_begun_to_forget_is_gone_when_another_has_closed_the_store(
+def test_what_a_killed_process_had_begun_to_forget_is_gone_when_another_has_erased(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.ecphory"
@@ -111,6 +111,9 @@ def test_what_a_killed_process_had_begun_to_forget_is_gone_when_another_has_clos
             else:
                 memory.add(Document("secret", "Nothing is told any more."))
     assert any(b"zyxxyvex" in file.read_bytes().lower() for file in tmp_path.iterdir())
-    opened(path).close()
+    with opened(path) as memory:
+        receipt = memory.forget(erase=True)
+        assert receipt is not None
+        assert receipt.complete
     for file in tmp_path.iterdir():
         assert b"zyxxyvex" not in file.read_bytes().lower(), file.name

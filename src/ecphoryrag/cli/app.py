@@ -192,19 +192,64 @@ def show(
 @app.command()
 def forget(
     context: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of documents.")],
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="The ids of documents.")] = None,
     *,
+    where: options.Where = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            metavar="PATH",
+            help="Documents from this file or folder, or from what matches this pattern. Repeat for more.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which; nothing is changed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Forget what --where and --source choose.")] = False,
+    erase: Annotated[
+        bool,
+        typer.Option("--erase", help="Leave no byte of them in the store's files, and print what was removed where."),
+    ] = False,
     encoder: options.Encoder = None,
     store: options.Store = None,
     config: options.Config = None,
     json: options.Json = False,
 ) -> None:
-    """Forget documents: all of those named, or none if one of them is not there."""
+    """Forget documents: all of those named, or none if one of them is not there; or those chosen by a description."""
+    if ids and (where or source):
+        raise typer.BadParameter("name documents by ID, or choose them by --where and --source; not both")
+    if not ids and not where and not source and not (erase and not dry_run):
+        raise typer.BadParameter("name at least one ID, or choose by --where or --source", param_hint="'ID...'")
     session = Session.of(context, store, config, json, encoder)
     with session.reporting():
-        from ecphoryrag.cli import work
+        from ecphoryrag.cli import work_forget
 
-        raise typer.Exit(work.forget(session, ids))
+        how = work_forget.Manner(dry_run=dry_run, yes=yes, erase=erase)
+        if ids or (erase and not where and not source):
+            raise typer.Exit(work_forget.forget(session, ids or [], how))
+        raise typer.Exit(work_forget.forget_where(session, parse_where(where), source or [], how))
+
+
+@app.command()
+def sync(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to mirror.")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Forget all of its documents if no file is left in the folder.")
+    ] = False,
+    encoder: options.Encoder = None,
+    store: options.Store = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
+    """Mirror a folder: take in new and changed files, follow moved ones, forget those that are gone."""
+    session = Session.of(context, store, config, json, encoder)
+    with session.reporting():
+        from ecphoryrag.cli import work_sync
+
+        raise typer.Exit(work_sync.sync(session, folder, dry_run=dry_run, allow_empty=allow_empty))
 
 
 @app.command()

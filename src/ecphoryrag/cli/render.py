@@ -193,6 +193,8 @@ def show_status(screen: Screen, status: StoreStatus) -> None:
         ("bytes", f"{status.bytes}{ratio}"),
     ):
         screen.line(f"{name}: {one_line(str(value))}")
+    if status.erasure:
+        screen.line(f"erasure: {one_line(status.erasure)}", WRONG)
     if status.reembedding:
         screen.line(f"moving to another encoder: {one_line(status.reembedding)}")
     for notice in status.notices:

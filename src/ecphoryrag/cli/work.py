@@ -81,15 +81,6 @@ def show(session: Session, id: str) -> ExitCode:
     return ExitCode.OK
 
 
-def forget(session: Session, ids: Sequence[str]) -> ExitCode:
-    """Forget documents, all or none."""
-    unique = tuple(dict.fromkeys(ids))
-    with session.writing(create=False) as memory:
-        memory.forget(*unique)
-    tell_result(session, {"forgotten": unique}, lambda screen: screen.line(f"{len(unique)} forgotten"))
-    return ExitCode.OK
-
-
 def status(session: Session) -> ExitCode:
     """Show what the store holds."""
     with session.reading() as memory:

@@ -10,16 +10,20 @@ from ecphoryrag.indexing.passages import passage_head, passage_vectors
 from ecphoryrag.indexing.pipeline import index, retry
 from ecphoryrag.indexing.progress import Progress, ProgressCallback, Stage
 from ecphoryrag.indexing.reembed import reembed
+from ecphoryrag.indexing.sources import chosen
+from ecphoryrag.indexing.sync import Plan, plan_sync
 
 __all__ = [
     "History",
     "LeftOut",
     "Loaded",
     "LoadedPaths",
+    "Plan",
     "Progress",
     "ProgressCallback",
     "Source",
     "Stage",
+    "chosen",
     "document_from",
     "estimate",
     "import_lines",
@@ -31,6 +35,7 @@ __all__ = [
     "load_stdin",
     "passage_head",
     "passage_vectors",
+    "plan_sync",
     "reembed",
     "retry",
 ]

@@ -152,10 +152,15 @@ def _load_files(paths: Sequence[str | Path], settings: IndexingSettings) -> Iter
         if not isinstance(met, Found):
             yield met
             continue
-        try:
-            yield from _read(met, settings.max_file_bytes)
-        except InputError as error:
-            yield Failure(met.source, str(error))
+        yield from load_found(met, settings.max_file_bytes)
+
+
+def load_found(found: Found, limit: int) -> Iterator[Loaded]:
+    """The documents of one file of at most so many bytes (of JSONL: a line)."""
+    try:
+        yield from _read(found, limit)
+    except InputError as error:
+        yield Failure(found.source, str(error))
 
 
 def _read(found: Found, limit: int) -> Iterator[Loaded]:

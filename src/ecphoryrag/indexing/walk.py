@@ -17,7 +17,7 @@ from ecphoryrag.types import Failure
 
 STORE_SUFFIX = ".ecphory"
 """A store, and the files beside it (``x.ecphory-wal``), are not documents."""
-_MAGIC = frozenset("*?[")
+MAGIC = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def _find(path: Path) -> Iterator[Met]:
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        if _MAGIC & set(str(path)):
+        if MAGIC & set(str(path)):
             yield from _glob(path)
         else:
             yield Failure(shown(path), "no such file or folder")
@@ -139,23 +139,23 @@ def _left_out(entry: os.DirEntry[str], chain: RuleChain) -> str | None:
 
 def _glob(pattern: Path) -> Iterator[Met]:
     """Files that match, by the rules of a folder: a pattern does not name a file, so hidden and ignored stay out."""
-    fixed = next(at for at, part in enumerate(pattern.parts) if _MAGIC & set(part))
+    fixed = next(at for at, part in enumerate(pattern.parts) if MAGIC & set(part))
     base, wanted = Path(*pattern.parts[:fixed]), pattern.parts[fixed:]
     matched = False
     if base.is_dir():
         for met in _folder(base, None if "**" in wanted else len(wanted)):
             if isinstance(met, Found):
-                if _matches(PurePath(met.id).parts, wanted):
+                if matches(PurePath(met.id).parts, wanted):
                     matched = True
                     yield _found(met.path, _named_id(met.path))
-            elif _matches(PurePath(met.source).parts[fixed:], wanted):
+            elif matches(PurePath(met.source).parts[fixed:], wanted):
                 matched = True
                 yield met
     if not matched:
         yield Failure(shown(pattern), "no file matches")
 
 
-def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+def matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     """Whether the path matches segment by segment; ``**`` stands for any number of folders, none included."""
     reachable = {0}
     for part in parts:

@@ -27,7 +27,8 @@ def entity_text(entity: Entity) -> str:
     return f"{entity.name}. {entity.description}" if entity.description else entity.name
 
 
-def _hash(text: str) -> bytes:
+def text_hash(text: str) -> bytes:
+    """What stands for a text that was encoded."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=_HASH_BYTES).digest()
 
 
@@ -52,7 +53,7 @@ class EntityVectors:
         hashes, texts = [], {}
         for entity in entities:
             text = entity_text(entity)
-            hashes.append(_hash(text))
+            hashes.append(text_hash(text))
             texts[hashes[-1]] = text
         known = self._read()
         missing = [(key, text) for key, text in texts.items() if key not in known]
@@ -62,11 +63,15 @@ class EntityVectors:
             known.update(zip((key for key, _ in part), encoded, strict=True))
         return unit_rows(self._write(known, hashes, state))
 
-    def keep_only(self, entities: Iterable[Entity], state: str) -> None:
-        """Drop the vectors of all other texts, and know that the rest are those of this state, as far as they go."""
+    def keep_only(self, entities: Iterable[Entity], state: str) -> bool:
+        """Drop the vectors of all other texts, and know that the rest are those of this state, as far as they go.
+
+        False if the file is of no use: damaged, empty, or of another encoder.
+        """
         known = self._read()
         if known:
-            self._write(known, [_hash(entity_text(entity)) for entity in entities], state)
+            self._write(known, [text_hash(entity_text(entity)) for entity in entities], state)
+        return bool(known)
 
     def _read(self) -> dict[bytes, NDArray[np.float16]]:
         arrays = read_cache(self._path, self._stamp)

@@ -21,6 +21,8 @@ from ecphoryrag.ports import Vectors
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import COMPANIONS, beside, transaction
 from ecphoryrag.store.ledger_file import ASIDE, LedgerFile, inode, open_file, put_aside
+from ecphoryrag.store.scrubbing import scrub_file
+from ecphoryrag.store.traces import held
 from ecphoryrag.types import Generation, Purpose, Spending, Usage
 
 T = TypeVar("T")
@@ -172,19 +174,40 @@ class SqliteLedger:
 
         Raises StoreReadOnly, StoreBusy, StoreTooNew or StoreError if they are, or may be, still there.
         """
+        self._surely(lambda file: _forget(file, documents))
+
+    def rename(self, document: str, new: str) -> None:
+        """Let the replies that were made of this document be forgotten under its new id too. Raises as ``forget``."""
+        self._surely(lambda file: _in_one_transaction(file, lambda file: _rename(file, document, new)))
+
+    def scrub(self, needles: Sequence[bytes]) -> int:
+        """Remove every reply in which one of these bytes stands, and the vectors that no store has yet, unreadably.
+
+        Returns how many replies. For an erasure: a reply may tell of a document that it was not made of. Raises as
+        :meth:`forget` does.
+        """
+        return self._surely(lambda file: scrub_file(file, needles)) or 0
+
+    def held(self, needles: Sequence[bytes]) -> dict[int, str]:
+        """For each of these bytes, by its number, that a row still holds, the table."""
+        return self._read(lambda file: held(file.connection, needles), {})
+
+    def _surely(self, do: Callable[[LedgerFile], T]) -> T | None:
+        """Do it, or raise what keeps it from being done; None if there is no ledger."""
         with self._lock:
             self._warn_of_aside()
             try:
                 file = self._opened(create=False)
                 if file is None:
-                    return
+                    return None
                 if not file.writable:
                     raise StoreReadOnly(
                         f"{self._remains()}: it cannot be written. Check its permissions, or remove it."
                     )
-                _forget(file, documents)
+                return do(file)
             except DAMAGED as error:
                 self._put_aside(error)
+                return None
             except (apsw.BusyError, apsw.LockedError) as error:
                 raise StoreBusy(
                     f"{self._remains()}: it is in use. Forget them again when the other process has ended."
@@ -366,6 +389,13 @@ def _forget(file: LedgerFile, documents: Sequence[str]) -> None:
 
     _in_one_transaction(file, do)
     file.remove_traces()
+
+
+def _rename(file: LedgerFile, document: str, new: str) -> None:
+    file.connection.execute(
+        "INSERT OR IGNORE INTO sources SELECT reply, ? FROM sources WHERE document = ?",
+        (file.document(new), file.document(document)),
+    )
 
 
 def _figures(usage: Usage) -> tuple[int | float, ...]:

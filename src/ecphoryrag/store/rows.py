@@ -227,10 +227,22 @@ def _json(value: object) -> str:
 def delete(connection: apsw.Connection, row: int) -> None:
     """Remove a document with all that came from it; the caller holds the transaction."""
     chunks = connection.execute("SELECT row FROM chunks WHERE document = ?", (row,)).fetchall()
+    extractors = list(sql.rows(connection, _EXTRACTORS, (row, row)))
     entities = entities_of(connection, chunks)
     connection.executemany("DELETE FROM search WHERE rowid = ?", chunks)
     connection.execute("DELETE FROM documents WHERE row = ?", (row,))
     delete_unnamed(connection, entities)
+    connection.executemany(
+        "DELETE FROM extractors WHERE row = ?1 AND NOT EXISTS (SELECT 1 FROM documents WHERE extractor = ?1) "
+        "AND NOT EXISTS (SELECT 1 FROM completions WHERE extractor = ?1)",
+        extractors,
+    )
+
+
+_EXTRACTORS = """
+SELECT extractor FROM documents WHERE row = ?
+UNION SELECT p.extractor FROM completions p JOIN chunks c ON c.row = chunk WHERE document = ?
+"""
 
 
 def entities_of(connection: apsw.Connection, chunks: Sequence[sql.Row]) -> list[int]:

@@ -12,8 +12,8 @@ from typing import Literal
 
 import apsw
 
-from ecphoryrag.errors import DocumentNotFound, StoreBusy, StoreError, StoreReadOnly
-from ecphoryrag.ports import Earlier, Exported, IndexedDocument, Revision, View, Where
+from ecphoryrag.errors import DocumentNotFound, InputError, StoreBusy, StoreError, StoreReadOnly
+from ecphoryrag.ports import Earlier, Exported, IndexedDocument, Replies, Revision, View, Where
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import remove_cache
@@ -29,8 +29,8 @@ from ecphoryrag.store.connections import (
 )
 from ecphoryrag.store.deciding import Deciding
 from ecphoryrag.store.decisions import forget_documents
-from ecphoryrag.store.entities import read_all_entities
-from ecphoryrag.store.entity_vectors import EntityVectors
+from ecphoryrag.store.erase import GONE, erase
+from ecphoryrag.store.erase import Access as Erasing
 from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
 from ecphoryrag.store.holder import holder, now, ourselves
@@ -43,16 +43,11 @@ from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
 from ecphoryrag.store.status import read_incomplete, read_status
 from ecphoryrag.store.view import Beside, Shared, SqliteView, Stamp, read_stamp
-from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, Extraction, StoreStatus
+from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, EraseReceipt, Extraction, StoreStatus
 
 CACHE = "-cache"
 VECTORS = "-vectors"
 """What is added to the store's name for the snapshot's cache and for that of the entities' vectors."""
-
-_FORGOTTEN = "SELECT value FROM properties WHERE name = 'forgotten'"
-NOTHING_GONE, REPLACED, FORGOTTEN = 0, 1, 2
-"""What has left the store since the last flush. Only forgetting drops entities' vectors at once, which means describing
-all entities; after a mere update that waits until the vectors are needed, and the cache holds no text."""
 
 
 _SOURCES = "SELECT id, source FROM documents WHERE id IN (SELECT value FROM json_each(?))"
@@ -82,6 +77,7 @@ class SqliteStore:
         self._sharing = threading.Lock()
         self._shared: Shared | None = None
         self._logging = False
+        self._gone = False
         self._unflushed = False
         self._closed = False
         self._ourselves = ourselves(now())
@@ -103,8 +99,6 @@ class SqliteStore:
                     with suppress(apsw.BusyError):
                         start_logging(self._writer, 0)
                         self._logging = True
-                    # What a process has left that was killed between a change and its flush is done by our first one.
-                    self._unflushed = bool(sql.value(self._writer, _FORGOTTEN))
             except BaseException:
                 self._writer.close()
                 raise
@@ -188,7 +182,7 @@ class SqliteStore:
             before = document_row(connection, document.document.id)
             if before is not None:
                 delete(connection, before)
-                self._replaced(connection)
+                self._note_gone(connection)
             others = {at: self._extractor_row(connection, identity) for at, identity in sorted(completed.items())}
             insert(connection, document, self._extractor_row(connection, extractor), others)
         return "added" if before is None else "updated"
@@ -208,7 +202,7 @@ class SqliteStore:
         with self._write() as connection:
             if not revise(connection, revision, self._extractor_row(connection)):
                 raise self._changed(revision.document.id)
-            self._replaced(connection)
+            self._note_gone(connection)
 
     def note_sources(self, sources: Mapping[str, str | None]) -> None:
         """Put down where documents of these ids are read from now; one that is not there is passed over."""
@@ -230,11 +224,6 @@ class SqliteStore:
         with self._write() as connection:
             if not complete(connection, id, content_hash, extractions, self._extractor_row(connection)):
                 raise self._changed(id)
-
-    def _replaced(self, connection: apsw.Connection) -> None:
-        """Note that text has left the store."""
-        gone = sql.value(connection, _FORGOTTEN)
-        _set(connection, "forgotten", max(gone, REPLACED))
 
     def _changed(self, id: str) -> DocumentNotFound:
         return DocumentNotFound(
@@ -263,8 +252,57 @@ class SqliteStore:
                 if row is not None:
                     delete(connection, row)
             forget_documents(connection, wanted)
-            _set(connection, "forgotten", FORGOTTEN)
+            self._note_gone(connection)
         self.flush()
+
+    def _note_gone(self, connection: apsw.Connection) -> None:
+        """In the transaction that deletes: what is gone may be readable in the file, and the cache is of no use."""
+        gone = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
+        _set(connection, "forgotten", max(gone, GONE))
+        self._gone = True
+
+    def move(self, moves: Sequence[tuple[str, str, str]]) -> None:
+        """Give documents, by their ids, other ids and sources, all in one transaction; nothing is derived again.
+
+        Raises DocumentNotFound, and InputError if a new id is another document's, with nothing changed.
+        """
+        if not moves:
+            return
+        with self._write() as connection:
+            for id_, new, source in moves:
+                if document_row(connection, id_) is None:
+                    raise self._missing([id_])
+                if id_ != new and document_row(connection, new) is not None:
+                    raise InputError(f"The store {self._path} has a document {new!a}: {id_!a} cannot be moved there.")
+                connection.execute("UPDATE documents SET id = ?, source = ? WHERE id = ?", (new, source, id_))
+                connection.execute("UPDATE decided_places SET document = ? WHERE document = ?", (new, id_))
+            self._note_gone(connection)
+
+    def erase(self, ids: Sequence[str], replies: Replies | None = None) -> EraseReceipt:
+        """Forget these documents so that no byte of the store's files, and of this ledger's, tells of them.
+
+        See :mod:`ecphoryrag.store.erase`. Raises DocumentNotFound, with nothing changed.
+        """
+        with self._writing:
+            access = Erasing(
+                self._path,
+                self._encoder,
+                self._beside,
+                self._reading,
+                self._write,
+                self._alone,
+                self.flush,
+            )
+            return erase(access, ids, replies)
+
+    @contextmanager
+    def _alone(self) -> Iterator[apsw.Connection]:
+        with self._write(moving=False):
+            pass  # it is open, writes through a log, and nobody else writes
+        with self._writing, translating(self._path):
+            if self._writer is None:
+                raise StoreError(f"The store {self._path} has been closed; open it again.")
+            yield self._writer
 
     def _missing(self, ids: Sequence[str]) -> DocumentNotFound:
         named = ", ".join(map(repr, ids))
@@ -273,13 +311,15 @@ class SqliteStore:
         )
 
     def flush(self) -> None:
-        """Make all commits so far safe against loss of power, and what was forgotten unreadable in the file."""
+        """Make all commits so far safe against loss of power."""
         with self._writing, translating(self._path):
             connection = self._writer
             if connection is None or not self._unflushed:
                 return
             try:
-                self._forget(connection)
+                if self._gone:
+                    remove_cache(self._beside.snapshot)
+                    self._gone = False
                 connection.execute("PRAGMA synchronous = FULL")
                 with transaction(connection, "IMMEDIATE"):
                     connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'flushes'")
@@ -289,21 +329,6 @@ class SqliteStore:
             finally:
                 connection.execute("PRAGMA synchronous = NORMAL")
             _checkpoint(connection)
-
-    def _forget(self, connection: apsw.Connection) -> None:
-        """Remove from the index's segments and from the caches what belonged to documents that are gone."""
-        gone = sql.value(connection, _FORGOTTEN)
-        if gone == NOTHING_GONE:
-            return
-        with transaction(connection, "IMMEDIATE"):
-            connection.execute("INSERT INTO search (search) VALUES ('optimize')")
-            _set(connection, "forgotten", NOTHING_GONE)
-        remove_cache(self._beside.snapshot)
-        if gone == FORGOTTEN and self._beside.vectors.exists():
-            with self._readers.connection() as reading:
-                kept = read_all_entities(reading)
-                state = json.dumps(read_stamp(reading))
-            EntityVectors(self._beside.vectors, self._encoder, writable=True).keep_only(kept, state)
 
     def hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Content hash of each of these documents that is there."""

@@ -37,6 +37,7 @@ from ecphoryrag.store.ledger_file import open_file
 from ecphoryrag.store.lexical import VOCABULARIES
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.store.sqlite import CACHE, VECTORS
+from ecphoryrag.store.status import read_erasure
 from ecphoryrag.store.view import read_stamp
 from ecphoryrag.types import Flaw, Severity, VerifyReport
 
@@ -191,6 +192,9 @@ def _check_tables(connection: apsw.Connection, path: Path, flaws: Flaws) -> None
     unnamed = sql.value(connection, UNNAMED)
     if unnamed:
         flaws.add("entity", "table entities", "mendable", f"{unnamed} entities are mentioned nowhere", _REPAIR)
+    if read_erasure(connection) is not None:
+        what = "an erasure was begun and is not finished: what was to be erased may still be readable"
+        flaws.add("erasure", str(path), "mendable", what, "run `ecphory forget --erase`")
     unknown, unlisted = sql.one(connection, INDEX_ROWS)
     if unknown:
         flaws.add("fts", "the lexical index", "mendable", f"it does not know {unknown} chunks", _REPAIR)
