@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -350,6 +351,14 @@ def test_what_a_store_is_kept_by_is_read_without_its_encoder(path: Path, tmp_pat
     assert kept_encoder(tmp_path / "none") is None
     (tmp_path / "empty").touch()
     assert kept_encoder(tmp_path / "empty") is None
+    with sqlite3.connect(tmp_path / "begun") as plain:  # as a process leaves it that was killed in making a store
+        plain.executescript("CREATE TABLE t (c); DROP TABLE t;")
+    plain.close()
+    assert (tmp_path / "begun").stat().st_size
+    assert kept_encoder(tmp_path / "begun") is None
+    store = opened(tmp_path / "begun")
+    assert store.status().documents == 0
+    store.close()
     old = Path(__file__).parents[1] / "golden" / "store-format-1.sqlite"
     (tmp_path / "old").write_bytes(old.read_bytes())
     assert kept_encoder(tmp_path / "old") == ENCODER.identity

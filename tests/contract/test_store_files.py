@@ -28,7 +28,7 @@ from ecphoryrag.errors import (
     StoreTooNew,
 )
 from ecphoryrag.ports import Store
-from ecphoryrag.store import connections, open_store, schema, sqlite
+from ecphoryrag.store import connections, guarded, open_store, schema, sqlite
 from ecphoryrag.store.schema import APPLICATION_ID, FORMAT
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, contents, indexed_document, sample
 from tests.support.reference_snapshot import reference_snapshot
@@ -183,12 +183,14 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
     ]
     monkeypatch.setattr(connections, "MIGRATIONS", tuple(migrations))
     monkeypatch.setattr(connections, "FORMAT", FORMAT + 2)
+    monkeypatch.setattr(guarded, "MIGRATIONS", tuple(migrations))
     with pytest.raises(RuntimeError, match="no more"), opened(path):
         pass
     with pytest.raises(StoreError, match=rf"format {FORMAT}.*open it once for writing"), opened(path, read_only=True):
         pass
     monkeypatch.setattr(connections, "MIGRATIONS", tuple(migrations[:-1]))
     monkeypatch.setattr(connections, "FORMAT", FORMAT + 1)
+    monkeypatch.setattr(guarded, "MIGRATIONS", tuple(migrations[:-1]))
     with opened(path) as store:
         assert store.status().documents == len(sample())
     with sqlite3.connect(path) as plain:

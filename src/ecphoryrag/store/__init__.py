@@ -47,7 +47,9 @@ def kept_encoder(path: Path) -> EncoderIdentity | None:
     with translating(path):
         connection = open_reader(path, any_format=True)
         try:
-            return read_identity(connection, ENCODER, path)
+            # A process that was killed in making the store has left a file without a table.
+            made = connection.execute("PRAGMA user_version").get
+            return read_identity(connection, ENCODER, path) if made else None
         finally:
             connection.close()
 

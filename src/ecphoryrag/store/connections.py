@@ -61,7 +61,7 @@ def open_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS)
 
 
 def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS, any_format: bool = False) -> apsw.Connection:
-    """A connection that cannot write, to a store of the current format, or also of an earlier one.
+    """A connection that cannot write, to a store of the current format, or of any earlier one, the empty file included.
 
     If the folder is read-only and no other process left a log, the file is opened as one that cannot change. What a
     killed writer left half done is undone first, where the folder allows it.
@@ -87,7 +87,7 @@ def _open_reader(path: Path, busy_seconds: float, *, any_format: bool) -> apsw.C
         name = f"file:{quote(path.absolute().as_posix())}?immutable=1"
     connection = _configured(apsw.Connection(name, flags=flags), busy_seconds)
     found = known_format(connection, path)
-    if found < FORMAT and not (any_format and found):
+    if found < FORMAT and not any_format:
         raise StoreError(
             f"The store {path} is of format {found}, and this version reads format {FORMAT}: open it once for "
             "writing, for instance with `ecphory status`, to bring it up to date."

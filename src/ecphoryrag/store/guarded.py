@@ -16,7 +16,7 @@ import apsw
 
 from ecphoryrag.errors import StoreDamaged
 from ecphoryrag.store import sql
-from ecphoryrag.store.schema import MIGRATIONS, migrate
+from ecphoryrag.store.schema import MIGRATIONS, Migration, migrate
 
 _ON = (apsw.SQLITE_DBCONFIG_DEFENSIVE,)
 """No statement may write SQLite's own tables, nor the index's."""
@@ -50,7 +50,7 @@ class SchemaFaults:
 
 def schema_faults(connection: apsw.Connection, format: int) -> SchemaFaults:
     """Compare the schema, statement by statement; what ``ANALYZE`` keeps is let pass."""
-    expected, found = _expected(format), _schema(connection)
+    expected, found = _expected(MIGRATIONS[:format]), _schema(connection)
     names = {row[:2] for row in found}
     unknown = [row for row in found if row not in expected]
     missing = [row for row in expected if row[:2] not in names]
@@ -79,10 +79,10 @@ def _schema(connection: apsw.Connection) -> list[sql.Row]:
 
 
 @cache
-def _expected(format: int) -> frozenset[sql.Row]:
+def _expected(migrations: tuple[Migration, ...]) -> frozenset[sql.Row]:
     fresh = apsw.Connection(":memory:")
     try:
-        for migration in MIGRATIONS[:format]:
+        for migration in migrations:
             migrate(fresh, migration)
         return frozenset(_schema(fresh))
     finally:

@@ -133,15 +133,17 @@ class LedgerFile:
 def open_file(path: Path, *, writable: bool, create: bool) -> LedgerFile | None:
     """The ledger at this path, made if need be and if ``create``; None if there is none.
 
-    If it cannot be written, it is opened for reading. Raises NotAStore for a file of something else, StoreDamaged,
-    StoreTooNew, and apsw.Error.
+    If it cannot be written, it is opened for reading. Raises NotAStore for a file of something else or with something
+    else as its log, StoreDamaged, StoreTooNew, and apsw.Error.
     """
     exists = path.exists()
     if not exists and not create:
         return None
     odd = [one for one in (path, *(beside(path, suffix) for suffix in COMPANIONS)) if not is_plain(one)]
-    if odd or (exists and not path.is_file()):
-        raise NotAStore(f"{odd[0] if odd else path} is no file")
+    if exists and not path.is_file():
+        raise apsw.CantOpenError(f"{path} is no file")  # whose it is and what is in it is not for us to say
+    if odd:
+        raise NotAStore(f"{odd[0]} is no file")
     writable = writable and os.access(path.absolute().parent, os.W_OK) and (not exists or os.access(path, os.W_OK))
     if not exists and not writable:
         return None
