@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
 from ecphoryrag.decisions import Decided, Decision, Duplicate, Place, Selection
-from ecphoryrag.errors import EncoderMismatch, InputError, StoreError
+from ecphoryrag.errors import EcphoryError, EncoderMismatch, InputError, StoreError
 from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import Models
 from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Ledger, Store, Where
@@ -193,8 +193,9 @@ class Memory:
 
     def retry(self, *, progress: ProgressCallback | None = None, max_tokens: int | None = None) -> AddReport:
         """Extract the chunks that could not be extracted, of all documents, from the texts in the store."""
-        with self._writing, self._parts.models.budget.limited_to(max_tokens):
-            return indexing.retry(self._store, self._extractor, progress)
+        with self._writing, self._parts.models.budget.limited_to(max_tokens), self._parts.telling():
+            report = indexing.retry(self._store, self._extractor, progress)
+            return replace(report, notices=self._parts.notices())
 
     def estimate(self, documents: Iterable[Item] | Item) -> Estimate:
         """What :meth:`add` would cost; nothing is stored, and no model is called."""
@@ -483,7 +484,7 @@ class Memory:
                 raise InputError(f"{path} cannot be read ({error.strerror}); name another file.") from error
 
     def _index(self, items: Iterable[Loaded], progress: ProgressCallback | None, max_tokens: int | None) -> AddReport:
-        with self._writing, self._parts.models.budget.limited_to(max_tokens):
+        with self._writing, self._parts.models.budget.limited_to(max_tokens), self._parts.telling():
             report = indexing.index(
                 items, self._store, self._encoder, self._extractor, self._settings.indexing, progress=progress
             )
@@ -553,6 +554,16 @@ class Parts:
     def notices(self) -> tuple[str, ...]:
         """What the user should know of the ledger."""
         return self.replies.notices if self.replies is not None else ()
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """An error that ends the work bears it too."""
+        try:
+            yield
+        except EcphoryError as error:
+            for notice in self.notices():
+                error.add_note(notice)
+            raise
 
     def close(self) -> None:
         """Close all of it; calling it twice is harmless."""

@@ -25,9 +25,11 @@ from ecphoryrag.types import (
 
 INDENT = "    "
 
+NOTHING = "Nothing was found to add."
 
-def show_report(screen: Screen, report: AddReport) -> None:
-    """A line for each thing left out or failed, the empty chunks, and the counts."""
+
+def show_report(screen: Screen, report: AddReport, nothing: str = NOTHING) -> None:
+    """A line for each thing left out or failed, the empty chunks, and the counts; ``nothing`` if there was none."""
     for left in report.left_out:
         screen.line(f"left out: {one_line(left.source)}: {one_line(left.reason)}", FAINT)
     for failure in report.failed:
@@ -57,8 +59,8 @@ def show_report(screen: Screen, report: AddReport) -> None:
         (len(report.failed), "failed"),
         (len(report.left_out), "left out"),
     )
-    if not any(count for count, _ in counts):
-        screen.line("Nothing was found to add.", WRONG)
+    if not (any(count for count, _ in counts) or report.stopped or report.interrupted):
+        screen.line(nothing, WRONG)
     screen.line(", ".join(f"{count} {what}" for count, what in counts), HEAD)
     reused = f" and {report.reused} kept" if report.reused else ""
     chunks = f"{report.chunks} chunks{' extracted' + reused if reused else ''}, {report.mentions} mentions"

@@ -67,6 +67,18 @@ class Session:
         settings = self.settings()
         return Memory.open(settings.store, settings=settings, create=create)
 
+    def moving(self) -> Memory:
+        """The store, to be moved to another encoder: its present one, which the settings may no longer name and whose
+        server may be gone, is not made. Raises StoreNotFound."""
+        from ecphoryrag.memory import Memory  # noqa: PLC0415 - a slow import
+        from ecphoryrag.models.unasked import UnaskedEncoder  # noqa: PLC0415 - of this command alone
+        from ecphoryrag.store import kept_encoder  # noqa: PLC0415 - a slow import
+
+        settings = self.settings()
+        kept = kept_encoder(settings.store)
+        present = None if kept is None else UnaskedEncoder(kept)
+        return Memory.open(settings.store, settings=settings, create=False, encoder=present)
+
     @contextmanager
     def estimating(self) -> Iterator[Memory]:
         """The store, to be read only; an empty one, gone afterwards, if it is not there yet."""

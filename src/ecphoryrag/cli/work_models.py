@@ -43,12 +43,12 @@ def retry(session: Session, max_tokens: int | None) -> ExitCode:
     """Ask again for the chunks that could not be extracted."""
     with session.writing(create=False) as memory, adding() as progress:
         report = memory.retry(progress=progress, max_tokens=max_tokens)
-    return tell_report(session, report)
+    return tell_report(session, report, "No chunk is missing: there was nothing to ask again.")
 
 
-def tell_report(session: Session, report: AddReport) -> ExitCode:
-    """Show what became of the documents."""
-    tell_result(session, report, lambda screen: render.show_report(screen, report))
+def tell_report(session: Session, report: AddReport, nothing: str = render.NOTHING) -> ExitCode:
+    """Show what became of the documents; ``nothing`` is said if there were none."""
+    tell_result(session, report, lambda screen: render.show_report(screen, report, nothing))
     if report.interrupted:
         return ExitCode.INTERRUPTED
     if report.stopped:
@@ -58,7 +58,7 @@ def tell_report(session: Session, report: AddReport) -> ExitCode:
 
 def reembed(session: Session, encoder: str) -> ExitCode:
     """Move the store to another encoder."""
-    with session.writing(create=False) as memory, adding("chunks") as progress:
+    with session.moving() as memory, adding("chunks") as progress:
         report = memory.reembed(encoder, progress=progress)
     tell_result(session, report, lambda screen: render_models.show_move(screen, report))
     if report.interrupted:

@@ -1,4 +1,4 @@
-"""An encoder that is counted with and not asked: to tell a cost before, no request is made."""
+"""An encoder that is not asked: to tell a cost before, and to move a store away from it, no request is made."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ecphoryrag.types import EncoderIdentity
 
 
 class UnaskedEncoder:
-    """Stands for a served encoder where only texts are counted. See :class:`ecphoryrag.ports.Encoder`."""
+    """Stands for an encoder that encodes nothing here. See :class:`ecphoryrag.ports.Encoder`."""
 
-    def __init__(self, name: str) -> None:
-        self.identity = EncoderIdentity(name, "not asked", 1, "")
+    def __init__(self, identity: EncoderIdentity) -> None:
+        self.identity = identity
 
     @property
     def title_share(self) -> float:
@@ -25,7 +25,7 @@ class UnaskedEncoder:
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Encoded:
         """Raises ModelNotAvailable."""
         del texts, kind
-        raise ModelNotAvailable(f"{self.identity.name} is only counted with here: open the store to encode with it")
+        raise ModelNotAvailable(f"{self.identity.name} is not asked here: open the store with it to encode")
 
     def close(self) -> None:
         """Nothing is open."""
@@ -34,4 +34,4 @@ class UnaskedEncoder:
 def unasked_encoder(settings: Settings) -> Encoder | None:
     """For the configured encoder if it is on a server; None for those in this process, which cost nothing to ask."""
     served = split_name(settings.encoder)[0] in {"openai", "ollama"}
-    return UnaskedEncoder(settings.encoder) if served else None
+    return UnaskedEncoder(EncoderIdentity(settings.encoder, "not asked", 1, "")) if served else None

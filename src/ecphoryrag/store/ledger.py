@@ -74,6 +74,8 @@ class SqliteLedger:
         """Which file was at the path when it was last opened."""
         self._notices: dict[str, None] = {}
         self._dropped = 0
+        self._later = False
+        """Whether a file of a later version was found, of which the notice says that nothing is kept in it."""
         self._closed = False
 
     @property
@@ -206,12 +208,15 @@ class SqliteLedger:
                     )
                 return do(file)
             except DAMAGED as error:
-                self._put_aside(error)
+                if not self._put_aside(error):
+                    raise StoreError(f"{self._remains()}: {error}. Move it away, then forget them again.") from error
                 return None
             except (apsw.BusyError, apsw.LockedError) as error:
                 raise StoreBusy(
                     f"{self._remains()}: it is in use. Forget them again when the other process has ended."
                 ) from error
+            except StoreTooNew as error:
+                raise StoreTooNew(f"{self._remains()}. {error}") from error
             except FAILING as error:
                 raise StoreError(f"{self._remains()}: {error}. Forget them again, or remove it.") from error
 
@@ -245,7 +250,7 @@ class SqliteLedger:
                 if self._file is not None:
                     break  # it is sound, so that trying again would only fail again
             self._dropped += 1
-            if self._writable:
+            if self._writable and not self._later:
                 self._note(
                     f"The ledger {self._path} cannot be written: what is paid for now is not kept, and would be paid "
                     "for again. Check the disk and the permissions of its folder."
@@ -282,15 +287,21 @@ class SqliteLedger:
             yield
         except DAMAGED as error:
             self._put_aside(error)
+        except StoreTooNew as error:
+            self._later = True
+            self._note(str(error))
         except FAILING as error:
             self._note(f"The ledger {self._path} failed: {error}. What it keeps may be paid for again.")
 
-    def _put_aside(self, error: Exception) -> None:
-        """Put the file aside that was found to be damaged; not one that another process has put in its place since."""
+    def _put_aside(self, error: Exception) -> bool:
+        """Put the file aside that was found to be damaged; not one that another process has put in its place since.
+
+        False if it could not be, so that it is still there.
+        """
         seen = self._seen if self._file is None else self._file.inode
         self._release()
         if inode(self._path) != seen:
-            return
+            return True
         found = f"The ledger {self._path} is damaged, or none ({error}), and is not used"
         lost = "What was paid for before may be paid for again, and is not in the spending"
         try:
@@ -299,8 +310,9 @@ class SqliteLedger:
             target = put_aside(self._path)
         except OSError as reason:
             self._note(f"{found}. {lost}. It could not be renamed ({reason.strerror or reason}): move it away.")
-        else:
-            self._note(f"{found}: it is now {target}. {lost}. {_KEPT_ASIDE}")
+            return False
+        self._note(f"{found}: it is now {target}. {lost}. {_KEPT_ASIDE}")
+        return True
 
     def _warn_of_aside(self) -> None:
         """What was put aside cannot be searched for what is to be forgotten."""

@@ -64,8 +64,9 @@ def repair_store(path: Path) -> RepairReport:
     for file in cache_files(path):
         if kept_stamp(file) is None:
             remove_cache(file)
-    if any(flaw.kind == "ledger" for flaw in wrong):
-        put_aside(beside(path, LEDGER))
+    ledger = beside(path, LEDGER)
+    if any(flaw.kind == "ledger" for flaw in wrong) and not ledger.is_dir():  # a folder holds what is no ledger's
+        put_aside(ledger)
     after = verify_store(path, deep=True)
     remaining = [flaw for flaw in after.flaws if flaw.severity != "note" and flaw.kind != "pending"]
     left = {(flaw.kind, flaw.where) for flaw in remaining}

@@ -257,6 +257,9 @@ def _check_caches(connection: apsw.Connection, path: Path, flaws: Flaws) -> None
 
 def _check_ledger(path: Path, flaws: Flaws, *, deep: bool) -> None:
     remedy = f"{_REPAIR}: it is put aside, and what it held will be paid for again"
+    if path.is_dir():
+        flaws.add("ledger", str(path), "mendable", "a folder stands where the ledger belongs", "move it away")
+        return
     try:
         if not path.exists():
             return
