@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +14,12 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 from ecphoryrag import answering, indexing
 from ecphoryrag import recall as recalling
 from ecphoryrag.decisions import Decided, Decision, Duplicate, Place, Selection
-from ecphoryrag.errors import EcphoryError, EncoderMismatch, InputError, StoreError
+from ecphoryrag.errors import InputError, StoreError
 from ecphoryrag.indexing import Loaded, ProgressCallback
 from ecphoryrag.models.registry import Models
-from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Ledger, Store, Where
-from ecphoryrag.settings import Settings, load_settings, split_name, with_encoder
+from ecphoryrag.parts import Parts, check_served
+from ecphoryrag.ports import Encoder, Extractor, Generator, IndexedDocument, Store, Where
+from ecphoryrag.settings import Settings, load_settings, with_encoder
 from ecphoryrag.store import (
     backup_store,
     export_graph,
@@ -28,7 +29,7 @@ from ecphoryrag.store import (
     repair_store,
     verify_store,
 )
-from ecphoryrag.store.ledger import SqliteLedger, open_ledger
+from ecphoryrag.store.ledger import open_ledger
 from ecphoryrag.text.qualified import asked_keys
 from ecphoryrag.types import (
     AddReport,
@@ -313,7 +314,7 @@ class Memory:
         plan = indexing.plan_sync(
             folder, self._store.documents(), self._store.incomplete(), limit, allow_empty=allow_empty
         )
-        report = sync_report(plan, dry_run=dry_run)
+        report = plan.report(dry_run=dry_run)
         if not dry_run:
             report = self._mirror(plan, report, progress, max_tokens)
         return replace(report, seconds=time.perf_counter() - started)
@@ -332,8 +333,8 @@ class Memory:
             indexed = self._index(plan.documents(limit), progress, max_tokens)
             report = replace(
                 report,
-                added=tuple(id_ for id_ in indexed.added),
-                updated=tuple(id_ for id_ in indexed.updated),
+                added=indexed.added,
+                updated=indexed.updated,
                 failed=(*report.failed, *indexed.failed),
                 indexed=indexed,
             )
@@ -529,83 +530,11 @@ class Memory:
         return self._generator or self._parts.models.generator()
 
 
-class Parts:
-    """What a memory has made for itself, and lets go when it is closed."""
-
-    def __init__(self, models: Models, ledger: Ledger | None = None, replies: SqliteLedger | None = None) -> None:
-        self.models = models
-        self.ledger = ledger
-        """None if the settings want none."""
-        self.replies = replies
-        """The ledger's file all the same: what is forgotten is forgotten there too."""
-        self.retired: list[Store | Encoder] = []
-        """Stores and encoders that a move to another encoder has replaced."""
-
-    def forget(self, documents: Sequence[str]) -> None:
-        """Remove the replies that were made of these documents."""
-        if self.replies is not None:
-            self.replies.forget(documents)
-
-    def rename(self, id: str, new: str) -> None:
-        """Let the replies that were made of a document be forgotten with it under its new id too."""
-        if self.replies is not None:
-            self.replies.rename(id, new)
-
-    def notices(self) -> tuple[str, ...]:
-        """What the user should know of the ledger."""
-        return self.replies.notices if self.replies is not None else ()
-
-    @contextmanager
-    def telling(self) -> Iterator[None]:
-        """An error that ends the work bears it too."""
-        try:
-            yield
-        except EcphoryError as error:
-            for notice in self.notices():
-                error.add_note(notice)
-            raise
-
-    def close(self) -> None:
-        """Close all of it; calling it twice is harmless."""
-        with ExitStack() as closing:
-            if self.replies is not None:
-                closing.callback(self.replies.close)
-            closing.callback(self.models.close)
-            for one in self.retired:
-                closing.callback(one.close)
-
-
-def sync_report(plan: indexing.Plan, *, dry_run: bool) -> SyncReport:
-    """What a mirroring means to do."""
-    return SyncReport(
-        str(plan.folder),
-        dry_run,
-        tuple(plan.added),
-        tuple(plan.updated),
-        tuple((old, new) for old, new, _ in plan.moved if old != new),
-        tuple(plan.forgotten),
-        plan.unchanged,
-        tuple(plan.kept),
-        tuple(plan.failed),
-        tuple(plan.left_out),
-    )
-
-
 def _loaded(documents: Iterable[Item] | Item) -> Iterable[Loaded]:
     if not isinstance(documents, Iterable | Document):
         raise InputError(f"what is to be added is a {type(documents).__name__}: give documents, records or texts")
     items: Iterable[Item] = [documents] if isinstance(documents, Document | Mapping | str) else documents
     return indexing.load_items(items)
-
-
-def check_served(path: Path, kept: EncoderIdentity, configured: str) -> None:
-    """Raise EncoderMismatch for a served encoder by another name than the store's, without asking its server."""
-    if split_name(configured)[0] in {"openai", "ollama"} and kept.name != configured:
-        raise EncoderMismatch(
-            f"The store {path} holds vectors of the encoder {kept.name!r}, but {configured!r} is configured. Set "
-            f'`encoder = "{kept.name}"` (or `--encoder {kept.name}`) to use this store, move it with '
-            f"`ecphory reembed --encoder {configured}`, or index the documents into a new store."
-        )
 
 
 def _text(value: str, what: str) -> str:

@@ -17,7 +17,7 @@ from ecphoryrag.errors import InputError
 from ecphoryrag.indexing.items import LeftOut, Loaded
 from ecphoryrag.indexing.load import JSONL_SUFFIXES, load_found
 from ecphoryrag.indexing.walk import Found, find_files
-from ecphoryrag.types import Document, DocumentSummary, Failure
+from ecphoryrag.types import Document, DocumentSummary, Failure, SyncReport
 
 _PLACE = re.compile(r"(?::\d+|\[\d+\])$")
 """The line or the place in a file of records."""
@@ -52,6 +52,21 @@ class Plan:
                 if isinstance(loaded, Document) and loaded.id in wanted:
                     wanted.discard(loaded.id)
                     yield loaded
+
+    def report(self, *, dry_run: bool) -> SyncReport:
+        """What a mirroring means to do."""
+        return SyncReport(
+            str(self.folder),
+            dry_run,
+            tuple(self.added),
+            tuple(self.updated),
+            tuple((old, new) for old, new, _ in self.moved if old != new),
+            tuple(self.forgotten),
+            self.unchanged,
+            tuple(self.kept),
+            tuple(self.failed),
+            tuple(self.left_out),
+        )
 
 
 @dataclass(slots=True)

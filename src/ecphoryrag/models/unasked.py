@@ -7,7 +7,7 @@ from typing import Literal
 
 from ecphoryrag.errors import ModelNotAvailable
 from ecphoryrag.ports import Encoded, Encoder
-from ecphoryrag.settings import Settings, split_name
+from ecphoryrag.settings import Settings, is_served
 from ecphoryrag.types import EncoderIdentity
 
 
@@ -33,5 +33,6 @@ class UnaskedEncoder:
 
 def unasked_encoder(settings: Settings) -> Encoder | None:
     """For the configured encoder if it is on a server; None for those in this process, which cost nothing to ask."""
-    served = split_name(settings.encoder)[0] in {"openai", "ollama"}
-    return UnaskedEncoder(EncoderIdentity(settings.encoder, "not asked", 1, "")) if served else None
+    if not is_served(settings.encoder):
+        return None
+    return UnaskedEncoder(EncoderIdentity(settings.encoder, "not asked", 1, ""))

@@ -14,6 +14,7 @@ from ecphoryrag.settings.models import (
     OllamaSettings,
     OpenAISettings,
     ServerSettings,
+    is_served,
     split_name,
 )
 from ecphoryrag.settings.recall import EcphorySettings, FlatSettings, MethodName, PaperSettings, RecallSettings
@@ -38,6 +39,7 @@ __all__ = [
     "SettingValue",
     "Settings",
     "explain_settings",
+    "is_served",
     "load_settings",
     "split_name",
     "with_encoder",

@@ -28,6 +28,11 @@ def split_name(name: str) -> tuple[str, str]:
     return backend, model
 
 
+def is_served(name: str) -> bool:
+    """Whether a model of this name in the settings is on a server."""
+    return split_name(name)[0] in _SERVED
+
+
 def generator_name(name: str) -> str:
     """The name of a generator, if it can be one. Raises ValueError."""
     return _model_name(name, BACKENDS_OF_GENERATORS)

@@ -14,10 +14,17 @@ from ecphoryrag.decisions import Decided, Decision, Place, Selection, Spot
 from ecphoryrag.errors import DocumentNotFound, EntityNotFound, InputError
 from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.store import sql
-from ecphoryrag.store.decisions import check_decision, read_decisions, record_all, record_decision, undo_decision
+from ecphoryrag.store.decisions import (
+    check_decision,
+    in_force,
+    read_decisions,
+    record_all,
+    record_decision,
+    undo_decision,
+)
 from ecphoryrag.store.reembed import Connected, Writing
 from ecphoryrag.store.resolving import Resolution, name_rows, read_resolution, resolution_of
-from ecphoryrag.store.rows import FIELDS, Texts
+from ecphoryrag.store.rows import FIELDS, Texts, no_document
 from ecphoryrag.store.spots import Standing, spot_of
 from ecphoryrag.text.qualified import asked_keys, split_key
 
@@ -43,7 +50,7 @@ class Deciding:
         """Every decision in the order in which they were made, those undone too, with what it does now."""
         with self.reading() as connection:
             decisions = read_decisions(connection)
-            found = resolution_of(connection, [one for one in decisions if not one.undone])
+            found = resolution_of(connection, in_force(decisions))
         return [found.effects.get(one.number, Decided(one)) for one in decisions]
 
     def record(self, decisions: Iterable[Decision]) -> list[Decision]:
@@ -83,7 +90,7 @@ class Deciding:
             if made is None:
                 raise InputError(f"the qualifier {qualifier!r} holds no word: say in a word or two what is meant")
             documents = tuple(sorted(set(selection.documents)))
-            _check_documents(connection, [*documents, *(id_ for id_, _ in selection.chunks)])
+            _check_documents(connection, self.path, [*documents, *(id_ for id_, _ in selection.chunks)])
             decision = Decision(
                 "split",
                 tuple(known.together(stem)),
@@ -170,18 +177,15 @@ class _Known:
 def _recorded(connection: apsw.Connection, decision: Decision) -> Decided:
     check_decision(decision)
     made = record_decision(connection, decision)
-    found = resolution_of(connection, [one for one in read_decisions(connection) if not one.undone])
+    found = resolution_of(connection, in_force(read_decisions(connection)))
     return found.effects[made.number]
 
 
-def _check_documents(connection: apsw.Connection, ids: Iterable[str]) -> None:
+def _check_documents(connection: apsw.Connection, path: Path, ids: Iterable[str]) -> None:
     query = "SELECT 1 FROM documents WHERE id = ?"
     missing = [id_ for id_ in dict.fromkeys(ids) if sql.row(connection, query, (id_,)) is None]
     if missing:
-        raise DocumentNotFound(
-            f"The store has no document {', '.join(map(repr, missing))}; `ecphory list` shows the ids it has. Nothing "
-            "was changed."
-        )
+        raise no_document(path, missing)
 
 
 def _spots(connection: apsw.Connection, known: _Known, name: str, selection: Selection) -> list[Spot]:

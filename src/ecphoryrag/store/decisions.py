@@ -132,6 +132,11 @@ def forget_documents(connection: apsw.Connection, ids: Collection[str]) -> None:
             )
 
 
+def in_force(decisions: Iterable[Decision]) -> list[Decision]:
+    """Those that were not undone."""
+    return [one for one in decisions if not one.undone]
+
+
 def read_decisions(connection: apsw.Connection) -> list[Decision]:
     """All of them, also those undone, in the order in which they were made. Raises StoreDamaged."""
     try:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import apsw
 
-from ecphoryrag.errors import DocumentNotFound
 from ecphoryrag.ports import Replies
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import remove_cache
@@ -30,7 +29,7 @@ from ecphoryrag.store.holder import holder
 from ecphoryrag.store.ledger_file import ASIDE
 from ecphoryrag.store.raw_bytes import Searched, search
 from ecphoryrag.store.reembed import Connected, Writing
-from ecphoryrag.store.rows import delete, document_row
+from ecphoryrag.store.rows import delete, document_row, no_document
 from ecphoryrag.store.traces import Needles, Traces, distinctive
 from ecphoryrag.store.view import Beside, read_stamp
 from ecphoryrag.types import EncoderIdentity, ErasedFile, EraseReceipt, Failure
@@ -53,6 +52,17 @@ BEYOND = (
     "what language-model servers were sent, and keep",
 )
 """What no erasure of ours reaches."""
+
+
+def read_gone(connection: apsw.Connection) -> int:
+    """What has left the store: one of NOTHING_GONE, GONE and ERASING."""
+    gone: int = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
+    return gone
+
+
+def set_gone(connection: apsw.Connection, gone: int) -> None:
+    """Note what has left the store; the caller holds the transaction."""
+    connection.execute("UPDATE properties SET value = ? WHERE name = 'forgotten'", (gone,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def erase(access: Access, ids: Sequence[str], replies: Replies | None) -> EraseR
     found = _search(access, needles, replies, before)
     if why is None and not found.remaining:
         with access.writing(moving=False) as connection:
-            connection.execute("UPDATE properties SET value = ? WHERE name = 'forgotten'", (NOTHING_GONE,))
+            set_gone(connection, NOTHING_GONE)
         access.flush()
     return EraseReceipt(
         path=str(access.path),
@@ -125,14 +135,11 @@ def erase(access: Access, ids: Sequence[str], replies: Replies | None) -> EraseR
 def _look(access: Access, wanted: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether an erasure was begun before, and which documents are there."""
     with access.reading() as connection:
-        pending = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'") == ERASING
+        pending = read_gone(connection) == ERASING
         there = [id_ for id_ in wanted if document_row(connection, id_) is not None]
     missing = [id_ for id_ in wanted if id_ not in there]
     if missing and not pending:
-        raise DocumentNotFound(
-            f"The store {access.path} has no document {', '.join(map(repr, missing))}; `ecphory list` shows the ids it "
-            "has. Nothing was changed."
-        )
+        raise no_document(access.path, missing)
     return pending, there
 
 
@@ -142,7 +149,7 @@ def _delete(access: Access, there: Sequence[str], others: Sequence[str]) -> tupl
     for id_ in others:
         traces.add_text(id_)
     with access.writing(moving=bool(there)) as connection:
-        connection.execute("UPDATE properties SET value = ? WHERE name = 'forgotten'", (ERASING,))
+        set_gone(connection, ERASING)
         before = _counts(connection) if there else {}
         rows = [row for id_ in there if (row := document_row(connection, id_)) is not None]
         for row in rows:

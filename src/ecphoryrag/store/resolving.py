@@ -16,7 +16,7 @@ import apsw
 
 from ecphoryrag.decisions import Decided, Decision, Spot
 from ecphoryrag.store import sql
-from ecphoryrag.store.decisions import read_decisions
+from ecphoryrag.store.decisions import in_force, read_decisions
 from ecphoryrag.store.filters import Filter, Filterable
 from ecphoryrag.store.kept_json import read_metadata
 from ecphoryrag.store.rows import Texts
@@ -120,7 +120,7 @@ class _Met:
 
 def read_resolution(connection: apsw.Connection) -> Resolution | None:
     """What the decisions in force make of the mentions; None if there are none. Raises StoreDamaged."""
-    decisions = [one for one in read_decisions(connection) if not one.undone]
+    decisions = in_force(read_decisions(connection))
     return resolution_of(connection, decisions) if decisions else None
 
 

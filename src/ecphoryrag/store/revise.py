@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +10,11 @@ import numpy as np
 
 from ecphoryrag.ports import Earlier, IndexedDocument, Kept, Revision
 from ecphoryrag.store import sql
+from ecphoryrag.store.kept_json import read_words
 from ecphoryrag.store.rows import (
+    FIELDS,
     check,
+    delete_extractions,
     delete_unnamed,
     document_values,
     entities_of,
@@ -22,7 +24,7 @@ from ecphoryrag.store.rows import (
 )
 from ecphoryrag.types import Chunk, Extraction
 
-_TEXT = 1
+_TEXT = FIELDS.index("text")
 """``mentions.field`` of the text."""
 
 
@@ -55,7 +57,7 @@ def read_earlier(connection: apsw.Connection, id: str) -> Earlier | None:
         (row,),
     )
     for ordinal, start, stop, headings, extractor in rows:
-        chunks.append(Chunk(id, ordinal, document.text[start:stop], start, stop, tuple(json.loads(headings))))
+        chunks.append(Chunk(id, ordinal, document.text[start:stop], start, stop, read_words(headings)))
         extractors.append(extractor)
     return Earlier(document, content_hash, tuple(chunks), tuple(extractors))
 
@@ -90,9 +92,7 @@ def revise(connection: apsw.Connection, revision: Revision, extractor: int) -> b
     entities = entities_of(connection, [*gone, *again])
     connection.executemany("DELETE FROM search WHERE rowid = ?", gone)
     connection.executemany("DELETE FROM chunks WHERE row = ?", gone)
-    connection.executemany("DELETE FROM failures WHERE chunk = ?", again)
-    connection.executemany("DELETE FROM mentions WHERE chunk = ?", again)
-    connection.executemany("DELETE FROM aliases WHERE chunk = ?", again)
+    delete_extractions(connection, again)
     connection.executemany("DELETE FROM completions WHERE chunk = ?", [(row,) for row in rows.values()])
     _, *values = document_values(revision.document, extractor)
     connection.execute(_UPDATE_DOCUMENT, (*values, stored.row))

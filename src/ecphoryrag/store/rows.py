@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias, cast
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from ecphoryrag.errors import InputError
+from ecphoryrag.errors import DocumentNotFound, InputError
 from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.snapshot import ABOUT_KINDS
 from ecphoryrag.store import sql
@@ -134,6 +135,12 @@ def insert_extractions(connection: apsw.Connection, placed: Sequence[Placed], te
     connection.executemany("INSERT INTO failures VALUES (?, ?)", failures)
 
 
+def delete_extractions(connection: apsw.Connection, chunks: Sequence[sql.Row]) -> None:
+    """Remove what was found in the chunks of these rows, and why nothing was; the entities stay."""
+    for table in ("failures", "mentions", "aliases"):
+        connection.executemany(f"DELETE FROM {table} WHERE chunk = ?", chunks)  # noqa: S608 - constants
+
+
 def _storable(reason: str) -> str:
     """The reason with what UTF-8 cannot hold written out: it may quote what a model returned."""
     return reason.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -165,9 +172,7 @@ def complete(
     ]
     numbers = [(number,) for number, _, _ in placed]
     entities = entities_of(connection, numbers)
-    connection.executemany("DELETE FROM failures WHERE chunk = ?", numbers)
-    connection.executemany("DELETE FROM mentions WHERE chunk = ?", numbers)
-    connection.executemany("DELETE FROM aliases WHERE chunk = ?", numbers)
+    delete_extractions(connection, numbers)
     insert_extractions(connection, placed, text)
     delete_unnamed(connection, entities)
     if extractor != first_extractor:
@@ -267,6 +272,14 @@ def document_row(connection: apsw.Connection, id: str) -> int | None:
     """The row number of the document with this id, if there is one."""
     found: int | None = sql.value(connection, _SELECT_ROW, (id,)) if _is_unicode(id) else None
     return found
+
+
+def no_document(path: Path, ids: Iterable[str]) -> DocumentNotFound:
+    """The error for documents that a store at this path does not have; the caller has changed nothing."""
+    return DocumentNotFound(
+        f"The store {path} has no document {', '.join(map(repr, ids))}; `ecphory list` shows the ids it has. Nothing "
+        "was changed."
+    )
 
 
 def _is_unicode(text: str) -> bool:

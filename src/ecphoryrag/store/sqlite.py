@@ -29,7 +29,7 @@ from ecphoryrag.store.connections import (
 )
 from ecphoryrag.store.deciding import Deciding
 from ecphoryrag.store.decisions import forget_documents
-from ecphoryrag.store.erase import GONE, erase
+from ecphoryrag.store.erase import GONE, erase, read_gone, set_gone
 from ecphoryrag.store.erase import Access as Erasing
 from ecphoryrag.store.faults import suspecting, translating
 from ecphoryrag.store.filters import Filter, Filterable
@@ -38,7 +38,16 @@ from ecphoryrag.store.identity import check_encoder, check_unmoved, packed
 from ecphoryrag.store.kept_json import read_metadata
 from ecphoryrag.store.reembed import Access, SqliteReembedding
 from ecphoryrag.store.revise import check_revision, read_earlier, revise
-from ecphoryrag.store.rows import check, complete, delete, document_row, insert, read_document, read_indexed
+from ecphoryrag.store.rows import (
+    check,
+    complete,
+    delete,
+    document_row,
+    insert,
+    no_document,
+    read_document,
+    read_indexed,
+)
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
 from ecphoryrag.store.status import read_incomplete, read_status
@@ -247,7 +256,7 @@ class SqliteStore:
             rows = {id_: document_row(connection, id_) for id_ in wanted}
             missing = [id_ for id_, row in rows.items() if row is None]
             if missing:
-                raise self._missing(missing)
+                raise no_document(self._path, missing)
             for row in rows.values():
                 if row is not None:
                     delete(connection, row)
@@ -257,8 +266,7 @@ class SqliteStore:
 
     def _note_gone(self, connection: apsw.Connection) -> None:
         """In the transaction that deletes: what is gone may be readable in the file, and the cache is of no use."""
-        gone = sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'")
-        _set(connection, "forgotten", max(gone, GONE))
+        set_gone(connection, max(read_gone(connection), GONE))
         self._gone = True
 
     def move(self, moves: Sequence[tuple[str, str, str]]) -> None:
@@ -271,7 +279,7 @@ class SqliteStore:
         with self._write() as connection:
             for id_, new, source in moves:
                 if document_row(connection, id_) is None:
-                    raise self._missing([id_])
+                    raise no_document(self._path, [id_])
                 if id_ != new and document_row(connection, new) is not None:
                     raise InputError(f"The store {self._path} has a document {new!a}: {id_!a} cannot be moved there.")
                 connection.execute("UPDATE documents SET id = ?, source = ? WHERE id = ?", (new, source, id_))
@@ -303,12 +311,6 @@ class SqliteStore:
             if self._writer is None:
                 raise StoreError(f"The store {self._path} has been closed; open it again.")
             yield self._writer
-
-    def _missing(self, ids: Sequence[str]) -> DocumentNotFound:
-        named = ", ".join(map(repr, ids))
-        return DocumentNotFound(
-            f"The store {self._path} has no document {named}; `ecphory list` shows the ids it has. Nothing was changed."
-        )
 
     def flush(self) -> None:
         """Make all commits so far safe against loss of power."""
@@ -345,7 +347,7 @@ class SqliteStore:
         with self._reading() as connection:
             found = read_document(connection, id)
         if found is None:
-            raise self._missing([id])
+            raise no_document(self._path, [id])
         return found[1]
 
     def indexed(self, id: str) -> IndexedDocument:
@@ -354,7 +356,7 @@ class SqliteStore:
             check_unmoved(connection, self._path, self._encoder)
             found = read_indexed(connection, id, self._encoder.dimension)
         if found is None:
-            raise self._missing([id])
+            raise no_document(self._path, [id])
         return found
 
     def documents(self, where: Where | None = None) -> list[DocumentSummary]:

@@ -9,7 +9,7 @@ import apsw
 from ecphoryrag.incomplete import SHOWN, incomplete_document
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import beside
-from ecphoryrag.store.erase import ERASING
+from ecphoryrag.store.erase import ERASING, read_gone
 from ecphoryrag.store.reembed import read_progress
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.store.view import read_stamp
@@ -63,7 +63,7 @@ def read_status(connection: apsw.Connection, path: Path, encoder: EncoderIdentit
 
 def read_erasure(connection: apsw.Connection) -> str | None:
     """What to say of an erasure that was begun and is not finished; None if there is none."""
-    if sql.value(connection, "SELECT value FROM properties WHERE name = 'forgotten'") != ERASING:
+    if read_gone(connection) != ERASING:
         return None
     return "begun and not finished: what was to be erased may still be readable; run `ecphory forget --erase`"
 
