@@ -92,9 +92,10 @@ class Extractor(Protocol):
     def extract(self, document: Document, chunks: Sequence[Chunk]) -> Sequence[Extraction]:
         """One extraction a chunk, in order; what it returns depends on this document alone.
 
-        May be called from ``parallel`` threads at once, also for parts of one document. A chunk that cannot be
-        extracted has a ``failure`` in its place. Raises ModelNotAvailable if the model is missing, and JobStopped if
-        no more calls are made.
+        May be called from several threads at once, also for parts of one document, and from some more than
+        ``parallel``: what must not be exceeded, the extractor bounds. A chunk that cannot be extracted has a
+        ``failure`` in its place. Raises ModelNotAvailable if the model is missing, and JobStopped if no more calls are
+        made.
         """
         ...
 

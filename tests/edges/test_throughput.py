@@ -13,7 +13,8 @@ from tests.support.scripted_server import scripted_server
 
 LATENCY = 0.2
 AT_ONCE = 16
-MANY, FEW = 160, 10
+MANY, FEW = 400, 10
+"""Enough that the first calls, for which threads and connections are made, and the last count for little."""
 LEAST_GAIN = 12.0
 TRIES = 3
 """Another job on the machine can only make it slower: the best of so many says what it can do."""

@@ -46,6 +46,7 @@ class PaidExtractor:
         self._seconds = seconds
         self._file = file
         self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(parallel)
         self._at_once = 0
         self._kept: set[str] = set()
         if file is not None and file.exists():
@@ -71,6 +72,15 @@ class PaidExtractor:
         key = _key(document, chunk)
         if key in self._kept:
             return Extraction(_mentions(chunk), usage=Usage(cached=1))
+        with self._places:
+            failure = self._call(document, chunk, key)
+        if failure is not None:
+            return Extraction(usage=Usage(2, 200, 7), failure=failure)
+        self._kept.add(key)
+        return Extraction(_mentions(chunk), usage=Usage(1, 100, 20), dropped=chunk.text.count("?"))
+
+    def _call(self, document: Document, chunk: Chunk, key: str) -> str | None:
+        """What a call fails of, if it does; as a server takes it, ``parallel`` at once."""
         with self._lock:
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
@@ -82,11 +92,9 @@ class PaidExtractor:
         finally:
             with self._lock:
                 self._at_once -= 1
-        if failure is not None:
-            return Extraction(usage=Usage(2, 200, 7), failure=failure)
-        self._note("kept", key)
-        self._kept.add(key)
-        return Extraction(_mentions(chunk), usage=Usage(1, 100, 20), dropped=chunk.text.count("?"))
+        if failure is None:
+            self._note("kept", key)
+        return failure
 
     def _note(self, event: str, key: str) -> None:
         if self._file is None:

@@ -18,6 +18,11 @@ from ecphoryrag.types import Chunk, Extraction, Usage
 
 LOOK_AHEAD = 4
 """Chunks handed out for each thread, so that the threads have work while the main one encodes and commits."""
+SPARE = 4
+"""One thread more for each so many: it makes its request ready, or reads its reply, while the server is kept busy.
+
+How many calls are under way is for the extractor to bound.
+"""
 _GLANCE = 0.5
 """Seconds of one waiting for the threads: Ctrl-C does not end a waiting on every system."""
 
@@ -117,6 +122,7 @@ class Crew:
         self.spent = Usage()
         self._works = works
         self._extractor = extractor
+        self._crew = extractor.parallel + extractor.parallel // SPARE
         self._threads: list[threading.Thread] = []
         self._waiting: deque[tuple[Work, Chunk]] = deque()
         self._handed: SimpleQueue[tuple[Work, Chunk] | None] = SimpleQueue()
@@ -174,7 +180,7 @@ class Crew:
             with held_interrupts():
                 self._handed.put(self._waiting.popleft())
                 self._out += 1
-                if len(self._threads) < min(self._out, self._extractor.parallel):
+                if len(self._threads) < min(self._out, self._crew):
                     thread = threading.Thread(target=self._work, name="ecphory-extract", daemon=True)
                     self._threads.append(thread)
                     thread.start()
