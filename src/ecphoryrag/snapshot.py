@@ -38,6 +38,9 @@ class Snapshot:
     """(n, m) int8: kind code of the pairs in which the chunk is about the entity; see ``ABOUT_KINDS``."""
     linked: sp.csr_array
     """(n, m) float32, ones: the chunk's text contains the name, which only other documents (by their title) know."""
+    short_forms: sp.csr_array
+    """(n, m) float32, ones: the entity is the short form of a name that the chunk is about, and neither a title nor
+    what the chunk is about already."""
     aliases: NDArray[np.int32]
     """(a, 2) pairs of entities that some text says are one thing."""
     terms: Mapping[str, int]

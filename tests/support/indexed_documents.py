@@ -81,7 +81,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
         "terms": dict(snapshot.terms),
         "vectors": (snapshot.vectors.shape, snapshot.vectors.dtype.str, np.round(snapshot.vectors, 6).tolist()),
     }
-    for name in ("mentions", "about", "linked", "term_counts", "title_term_counts"):
+    for name in ("mentions", "about", "linked", "short_forms", "term_counts", "title_term_counts"):
         matrix = getattr(snapshot, name)
         held[name] = (
             type(matrix).__name__,

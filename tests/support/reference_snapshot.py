@@ -15,6 +15,7 @@ from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.snapshot import ABOUT_KINDS, Snapshot
 from ecphoryrag.store.lexical import Tokenizer
 from ecphoryrag.text.keys import is_linkable, normal_words
+from ecphoryrag.text.short_forms import short_forms
 from ecphoryrag.types import Chunk, Entity, Extraction, Mention
 
 LINKED_WORDS = range(2, 9)
@@ -55,6 +56,7 @@ def reference_snapshot(documents: Iterable[IndexedDocument], generation: int = 1
         mentions=_csr(mentions, shape, np.dtype(np.float32)),
         about=_csr(about, shape, np.dtype(np.int8)),
         linked=_csr(_linked(rows, mentions, position), shape, np.dtype(np.float32)),
+        short_forms=_csr(_short_forms(about, keys), shape, np.dtype(np.float32)),
         aliases=_aliases(ordered, position),
         terms=terms,
         term_counts=body,
@@ -97,6 +99,17 @@ def linkable(mention: Mention) -> bool:
     if mention.about == "title":
         return True
     return mention.about in {"heading", "subject"} and mention.type not in NOT_NAMES
+
+
+def _short_forms(about: dict[tuple[int, int], int], keys: Sequence[str]) -> dict[tuple[int, int], int]:
+    codes = {kind: 1 + at for at, kind in enumerate(ABOUT_KINDS)}
+    titles = {keys[entity] for (_, entity), code in about.items() if code == codes["title"]}
+    found: dict[tuple[int, int], int] = {}
+    for (row, entity), code in about.items():
+        for form in short_forms(keys[entity]) if code != codes["frequent"] else ():
+            if form in keys and form not in titles and (row, keys.index(form)) not in about:
+                found[row, keys.index(form)] = 1
+    return found
 
 
 def _aliases(ordered: Sequence[IndexedDocument], position: dict[str, int]) -> NDArray[np.int32]:

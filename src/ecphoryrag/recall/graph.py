@@ -8,12 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ecphoryrag.recall.short_forms import short_forms
 from ecphoryrag.settings.recall import AboutSettings
-from ecphoryrag.snapshot import ABOUT_KINDS, Snapshot
-
-TITLE_CODE = 1 + ABOUT_KINDS.index("title")
-FREQUENT_CODE = 1 + ABOUT_KINDS.index("frequent")
+from ecphoryrag.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +84,20 @@ def facts(snapshot: Snapshot, settings: AboutSettings) -> Facts:
 def graph(known: Facts) -> Graph:
     """The matrices of these facts, groups shared evenly."""
     n, m = known.mentioned.shape
-    chunks = np.repeat(np.arange(n), np.diff(known.mentioned.indptr))
-    entities = known.mentioned.indices.astype(np.int64)
-    order = np.argsort(entities * n + chunks, kind="stable")
-    chunks, entities = chunks[order], entities[order]
+    by_entity = known.mentioned.tocsc()  # each column's chunks ascend, and columns are put in order in linear time
+    places = sp.csr_array((np.arange(by_entity.nnz), known.mentioned.indices, known.mentioned.indptr), shape=(n, m))
+    order = places.tocsc().data
+    chunks = by_entity.indices.astype(np.int64)
+    entities = np.repeat(np.arange(m), np.diff(by_entity.indptr))
     parts = np.ones(len(order)) + _aligned(known.about, known.mentioned)[order]
     is_about = parts > 1
-    pair_groups = _groups(known.documents[chunks[is_about]], entities[is_about], m)
+    pair_groups = _groups(known.documents[chunks[is_about]], entities[is_about])
     sizes = np.bincount(pair_groups)
     most = np.zeros(len(sizes))
     np.maximum.at(most, pair_groups, parts[is_about])
     parts[is_about] = most[pair_groups] / sizes[pair_groups]
     passed = np.bincount(entities, weights=parts, minlength=m)
     data = parts / passed[entities]
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(entities, minlength=m))))
     shared = sizes[pair_groups] > 1
     grouped = np.flatnonzero(is_about)[shared]
     kept, groups = np.unique(pair_groups[shared], return_inverse=True)
@@ -109,9 +105,9 @@ def graph(known: Facts) -> Graph:
         facts=known,
         mentioned=passed > 0,
         to_entity=_rows_to_one(_weighted(known.mentioned, known.rarity)),
-        to_chunk=sp.csr_array((data, chunks, indptr), shape=(m, n)),
+        to_chunk=sp.csr_array((data, by_entity.indices, by_entity.indptr), shape=(m, n)),
         to_entity_entry=order,
-        to_chunk_entry=np.argsort(order, kind="stable"),
+        to_chunk_entry=_inverse(order),
         grouped=grouped,
         groups=groups.astype(np.int64),
         totals=np.bincount(groups, weights=data[grouped], minlength=len(kept)).astype(np.float64),
@@ -133,28 +129,15 @@ def to_chunk(known: Graph, fit: NDArray[np.float64], sharpness: float) -> sp.csr
 
 
 def _short_forms(snapshot: Snapshot, weight: float) -> sp.csr_array:
-    """(n, m) ``weight`` where a chunk is about an entity by the short form of the name it is about.
+    """(n, m) ``weight`` where a chunk is about an entity by the short form of the name it is about."""
+    found = snapshot.short_forms
+    return sp.csr_array((np.full(found.nnz, weight), found.indices, found.indptr), shape=found.shape)
 
-    Counted are the forms that are entities themselves (some text uses them), that are no title (they then have a
-    document of their own), and that the chunk is not about already.
-    """
-    about = snapshot.about
-    titles = set(about.indices[about.data == TITLE_CODE].tolist())
-    chunks = np.repeat(np.arange(about.shape[0]), np.diff(about.indptr)).tolist()
-    named = about.data != FREQUENT_CODE
-    forms: dict[int, list[int]] = {}
-    cells = []
-    held = set(zip(chunks, about.indices.tolist(), strict=True))
-    for chunk, entity, counts in zip(chunks, about.indices.tolist(), named.tolist(), strict=True):
-        if not counts:
-            continue
-        if entity not in forms:
-            shorter = [form for name in snapshot.names_of(entity) for form in short_forms(name)]
-            known = [snapshot.entity_positions.get(form) for form in shorter]
-            forms[entity] = [form for form in known if form is not None and form not in titles]
-        cells += [(chunk, form) for form in forms[entity] if (chunk, form) not in held]
-    where = np.array(sorted(set(cells)), np.int64).reshape(-1, 2)
-    return sp.csr_array((np.full(len(where), weight), (where[:, 0], where[:, 1])), shape=about.shape)
+
+def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    found = np.empty(len(order), np.int64)
+    found[order] = np.arange(len(order))
+    return found
 
 
 def _ones(matrix: sp.csr_array) -> sp.csr_array:
@@ -190,16 +173,28 @@ def _aligned(part: sp.csr_array, whole: sp.csr_array) -> NDArray[np.float64]:
     return values
 
 
-def _groups(documents: NDArray[np.int32], entities: NDArray[np.int64], m: int) -> NDArray[np.int64]:
-    """(p,) number of the (document, entity) that each pair belongs to, from 0."""
-    groups: NDArray[np.int64] = np.unique(documents.astype(np.int64) * m + entities, return_inverse=True)[1]
-    return groups
+def _groups(documents: NDArray[np.int32], entities: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(p,) number of the (entity, document) that each pair belongs to, from 0; the pairs are in that order."""
+    new = np.ones(len(entities), np.int64)
+    new[1:] = (entities[1:] != entities[:-1]) | (documents[1:] != documents[:-1])
+    return np.cumsum(new) - 1
 
 
 def _document_frequency(mentioned: sp.csr_array, documents: NDArray[np.int32]) -> NDArray[np.int64]:
-    """(m,) in how many documents each entity is mentioned."""
-    chunks = np.repeat(np.arange(mentioned.shape[0]), np.diff(mentioned.indptr))
+    """(m,) in how many documents each entity is mentioned; ``documents`` (n,) ascend.
+
+    A chunk that is all of its document counts as it is; only where a document has several are pairs told apart. Not by
+    `numpy.unique`, whose hash table takes ten seconds for a million pairs of few documents and entities.
+    """
     m = mentioned.shape[1]
-    pairs = np.unique(documents[chunks].astype(np.int64) * m + mentioned.indices)
-    counted: NDArray[np.int64] = np.bincount(pairs % max(m, 1), minlength=m).astype(np.int64)
-    return counted
+    lengths = np.diff(mentioned.indptr)
+    same = documents[1:] == documents[:-1]
+    shared = np.append(same, False) | np.insert(same, 0, False)
+    in_shared = np.repeat(shared, lengths)
+    owners = np.repeat(documents, lengths)[in_shared].astype(np.int64)
+    pairs = owners * m + mentioned.indices[in_shared]
+    pairs.sort()
+    once = np.ones(len(pairs), np.bool_)
+    once[1:] = pairs[1:] != pairs[:-1]
+    alone = np.bincount(mentioned.indices[~in_shared], minlength=m)
+    return np.asarray(alone + np.bincount(pairs[once] % max(m, 1), minlength=m), np.int64)

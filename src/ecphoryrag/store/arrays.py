@@ -40,3 +40,11 @@ def csr(
     matrix = sp.csr_array((values.astype(kind), cells[:, 1].astype(np.int32), starts.astype(np.int32)), shape=shape)
     matrix.has_canonical_format = True
     return matrix
+
+
+def held_in(codes: NDArray[np.int64], ordered: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For each of ``codes`` whether it is one of ``ordered``, which ascend."""
+    if not len(ordered):
+        return np.zeros(len(codes), np.bool_)
+    at = np.minimum(np.searchsorted(ordered, codes), len(ordered) - 1)
+    return np.asarray(ordered[at] == codes, np.bool_)

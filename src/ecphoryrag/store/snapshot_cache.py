@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,10 +15,10 @@ from ecphoryrag.store.arrays import HALF
 from ecphoryrag.store.cachefile import Arrays, pack_strings, read_cache, unpack_strings, write_cache
 from ecphoryrag.vectors import unit_rows
 
-LAYOUT = 1
+LAYOUT = 2
 """Part of the stamp: raise it when what the file holds changes."""
 _STRINGS = ("document_ids", "entity_keys", "terms")
-_ROW_MATRICES = ("mentions", "about", "linked")
+_ROW_MATRICES = ("mentions", "about", "linked", "short_forms")
 _COLUMN_MATRICES = ("term_counts", "title_term_counts")
 _ARRAYS = ("chunk_documents", "chunk_rows", "aliases")
 
@@ -82,11 +83,11 @@ def _snapshot(arrays: Arrays) -> Snapshot:
         chunk_documents=arrays["chunk_documents"],
         chunk_rows=arrays["chunk_rows"],
         entity_keys=strings["entity_keys"],
-        entity_positions={key: position for position, key in enumerate(strings["entity_keys"])}
-        | dict(_pairs(arrays, "lead")),
+        entity_positions=dict(zip(strings["entity_keys"], itertools.count())) | dict(_pairs(arrays, "lead")),
         mentions=_matrix(arrays, "mentions", "csr"),
         about=_matrix(arrays, "about", "csr"),
         linked=_matrix(arrays, "linked", "csr"),
+        short_forms=_matrix(arrays, "short_forms", "csr"),
         aliases=arrays["aliases"],
         terms={term: column for column, term in enumerate(strings["terms"])},
         term_counts=_matrix(arrays, "term_counts", "csc"),

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
-from ecphoryrag.store.arrays import HALF, csr, integers, positions_of
+from ecphoryrag.store.arrays import HALF, csr, held_in, integers, positions_of
+from ecphoryrag.store.forms import find_short_forms, titles_of
 from ecphoryrag.store.lexical import term_counts
 from ecphoryrag.store.linking import NOT_NAMES, find_linked
 from ecphoryrag.store.resolved import Resolved
@@ -57,7 +58,11 @@ def build_snapshot(connection: apsw.Connection, generation: int, half: NDArray[n
         linked = linked[~np.isin(_codes(linked, shape), _codes(pairs, shape))]
         aliases = found.aliases()
         positions = {key: position for position, key in enumerate(entity_keys)} | dict(resolution.lead)
-    about = kinds < NOT_ABOUT
+    about = csr(*_about(pairs, kinds), shape, np.int8)
+    names = {} if resolution is None else dict(resolution.names)
+    short = find_short_forms(
+        about, lambda entity: names.get(entity) or (entity_keys[entity],), positions, titles_of(about)
+    )
     return Snapshot(
         generation=generation,
         document_ids=[id for id, _ in documents],  # noqa: A001 - the field's own word
@@ -66,19 +71,25 @@ def build_snapshot(connection: apsw.Connection, generation: int, half: NDArray[n
         entity_keys=entity_keys,
         entity_positions=positions,
         mentions=csr(pairs, counts, shape, np.float32),
-        about=csr(pairs[about], kinds[about], shape, np.int8),
+        about=about,
         linked=csr(linked, np.ones(len(linked)), shape, np.float32),
+        short_forms=csr(short, np.ones(len(short)), shape, np.float32),
         aliases=aliases,
         terms={term: column for column, term in enumerate(terms.terms)},
         term_counts=terms.body,
         title_term_counts=terms.title,
         vectors=unit_rows(half),
-        names={} if resolution is None else dict(resolution.names),
+        names=names,
     )
 
 
 NOT_ABOUT = 127
 """Sorts after every kind, so that the first row of a pair holds its first kind."""
+
+
+def _about(pairs: NDArray[np.int64], kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    about = kinds < NOT_ABOUT
+    return pairs[about], kinds[about]
 
 
 def _codes(cells: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
@@ -104,9 +115,11 @@ def _ordered(cells: NDArray[np.int64]) -> NDArray[np.int64]:
 def _counted(
     cells: NDArray[np.int64], shape: tuple[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(pairs, 2) chunk and entity, once each, (pairs,) the first kind of each, (pairs,) how often it is there."""
-    _, first, counts = np.unique(_codes(cells, shape), return_index=True, return_counts=True)
-    return cells[first, :2], cells[first, 2], counts
+    """Of (cells, 3) that are :func:`_ordered`: (pairs, 2) chunk and entity, once each, (pairs,) the first kind of each,
+    and (pairs,) how often it is there."""
+    codes = _codes(cells, shape)
+    first = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else codes
+    return cells[first, :2], cells[first, 2], np.diff(np.append(first, len(codes)))
 
 
 def _linked(
@@ -121,7 +134,7 @@ def _linked(
     codes = _codes(pairs, shape)
 
     def mentioned(found: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return np.isin(_codes(found, shape), codes)
+        return held_in(_codes(found, shape), codes)
 
     def texts(positions: Iterable[int]) -> Iterator[tuple[int, str]]:
         document, text = None, ""

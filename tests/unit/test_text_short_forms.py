@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ecphoryrag.recall.short_forms import short_forms
+from ecphoryrag.text.short_forms import short_forms
 
 
 @pytest.mark.parametrize(
