@@ -23,6 +23,7 @@ from tests.support.durable.large import ask_once, build, kill_while_writing
 from tests.support.durable.programs import Programs
 from tests.support.durable.small_disk import DOCUMENTS, Filled, fill_limited, fill_mounted
 from tests.support.durable.spoiling import Spoiler
+from tests.support.durable.upgrading import all_of_it
 
 from ecphoryrag.types import JsonValue
 
@@ -149,6 +150,13 @@ def large(long: Long) -> Outcome:
     return figures, broken
 
 
+def upgrades(long: Long) -> Outcome:
+    """Stores of every earlier format, killed and failed at every act of being copied and brought up to date."""
+    found = all_of_it(long.folder / "ordeal", long.seed, tell)
+    figures: dict[str, JsonValue] = {"tried": found.tried, "acts": dict(found.acts), "as before": found.old}
+    return figures | {"up to date": found.new, "refused": found.refused}, found.broken
+
+
 def _counted(found: Counter[str]) -> Iterator[tuple[str, int]]:
     yield from found.most_common()
 
@@ -166,4 +174,5 @@ PARTS: Mapping[str, Callable[[Long], Outcome]] = {
     "processes": processes,
     "disk": disk,
     "large": large,
+    "upgrades": upgrades,
 }

@@ -166,6 +166,11 @@ class Memory:
         """The settings in force."""
         return self._settings
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What opening the store did that you should know: that it was brought up to date, and where a copy is."""
+        return self._store.notices
+
     def add(
         self,
         documents: Iterable[Item] | Item,
@@ -426,7 +431,7 @@ class Memory:
             status,
             extractor=status.extractor or self._settings.extractor,
             spending=ledger.spending() if ledger is not None else (),
-            notices=self._parts.notices(),
+            notices=(*status.notices, *self._parts.notices()),
         )
 
     def verify(self, *, deep: bool = False) -> VerifyReport:

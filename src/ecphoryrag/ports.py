@@ -477,6 +477,11 @@ class Store(Protocol):
         ...
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """What its opening did that the user should know, such as bringing it up to date."""
+        ...
+
+    @property
     def encoder(self) -> EncoderIdentity:
         """Whose vectors it holds."""
         ...

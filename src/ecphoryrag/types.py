@@ -400,7 +400,8 @@ class StoreStatus:
     spending: tuple[Spending, ...] = ()
     """All that language models and servers were paid for this store, by purpose and model."""
     notices: tuple[str, ...] = ()
-    """What the user should know, such as a ledger that cannot be written."""
+    """What the user should know, such as a ledger that cannot be written, or a copy from before the store was brought
+    up to date."""
     erasure: str | None = None
     """What to do, if an erasure was begun and is not finished."""
     reembedding: str | None = None
@@ -462,6 +463,8 @@ class RepairReport:
     """Documents whose chunks must still be made again from their text, for which an encoder is needed."""
     indexed: tuple[str, ...] = ()
     """Documents whose chunks were made again from their text."""
+    upgraded: str | None = None
+    """That the store was brought up to date first, and where a copy of it as it was is."""
     seconds: float = 0.0
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from ecphoryrag.errors import StoreBusy
 from ecphoryrag.store import connections, holder, open_store, sqlite
-from ecphoryrag.store.connections import open_writer
+from ecphoryrag.store.upgrade import open_writer
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, indexed_document, sample
 
 ROOT = Path(__file__).parents[2]

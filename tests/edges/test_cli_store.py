@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
+
+import apsw
 
 from ecphoryrag import Memory
 from ecphoryrag.cli.codes import ExitCode
@@ -75,3 +78,31 @@ def test_the_same_through_memory(filled: Ecphory, tmp_path: Path) -> None:
     assert json.loads(Path("out.jsonl").read_text(encoding="utf-8").splitlines()[0])["documents"] == len(CORPUS)
     with Memory.open(tmp_path / "new") as memory:
         assert len(memory.import_file("out.jsonl").added) == len(CORPUS)
+
+
+def test_a_store_of_an_earlier_format_is_copied_and_that_is_told(filled: Ecphory) -> None:
+    exported = filled("export").out.partition("\n")[2]
+    copy = Path("memory.ecphory.format-3")
+
+    def earlier() -> None:
+        damage(STORE, *(f"DROP TABLE {table}" for table in ("decided_places", "decided_keys", "decisions")))
+        with closing(apsw.Connection(str(STORE))) as connection:
+            connection.execute("DELETE FROM migrations WHERE number > 3; PRAGMA user_version = 3")
+
+    earlier()
+    refused = filled("status")
+    assert (refused.code, "ecphory repair" in refused.err) == (ExitCode.ERROR, True)
+    assert not copy.exists()
+    ran = filled("repair", "--json")
+    assert (ran.code, str(copy) in json.loads(ran.err)["notice"]) == (ExitCode.OK, True)
+    assert str(copy) in ran.json["upgraded"]
+    assert filled("export").out.partition("\n")[2] == exported
+    assert str(copy) in filled("status").out
+    copy.unlink()
+    earlier()
+    ran = filled("forget", "curie")
+    assert (ran.code, ran.err.startswith("Note: The store memory.ecphory was of format 3")) == (ExitCode.OK, True)
+    ran = filled("forget", "--erase", "--json")
+    assert (ran.code, ran.err) == (ExitCode.OK, "")
+    assert {"name": copy.name, "what": "removed"}.items() <= ran.json["receipt"]["files"][-1].items()
+    assert not copy.exists()

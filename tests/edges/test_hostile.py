@@ -17,7 +17,7 @@ from ecphoryrag import Memory
 from ecphoryrag.cli.codes import ExitCode
 from ecphoryrag.errors import InputError, NotAStore, StoreDamaged
 from ecphoryrag.indexing.items import MOST_FAILURES
-from ecphoryrag.store.connections import open_writer
+from ecphoryrag.store.connections import connect_writer
 from ecphoryrag.types import Document
 from tests.edges.test_cli import CORPUS, Ecphory, ecphory, filled
 from tests.support.hostile import GITIGNORES
@@ -96,7 +96,7 @@ def test_what_analyze_keeps_is_let_pass(filled: Ecphory) -> None:
 
 def test_neither_triggers_nor_views_run_in_a_store_changed_while_it_is_open(filled: Ecphory) -> None:
     del filled
-    with closing(open_writer(STORE, create=False)) as connection:
+    with closing(connect_writer(STORE, create=False)) as connection:
         execute(STORE, "CREATE TRIGGER t AFTER INSERT ON extractors BEGIN DELETE FROM documents; END")
         execute(STORE, "CREATE VIEW v AS SELECT 1")
         connection.execute("INSERT INTO extractors (identity) VALUES ('x')")

@@ -65,7 +65,7 @@ class Session:
         from ecphoryrag.memory import Memory  # noqa: PLC0415 - a slow import
 
         settings = self.settings()
-        return Memory.open(settings.store, settings=settings, create=create)
+        return self._noticed(Memory.open(settings.store, settings=settings, create=create))
 
     def moving(self) -> Memory:
         """The store, to be moved to another encoder: its present one, which the settings may no longer name and whose
@@ -77,7 +77,13 @@ class Session:
         settings = self.settings()
         kept = kept_encoder(settings.store)
         present = None if kept is None else UnaskedEncoder(kept)
-        return Memory.open(settings.store, settings=settings, create=False, encoder=present)
+        return self._noticed(Memory.open(settings.store, settings=settings, create=False, encoder=present))
+
+    def _noticed(self, memory: Memory) -> Memory:
+        """The memory; what its opening did that the user should know is told on standard error."""
+        for notice in memory.notices:
+            self.tell_notice(notice)
+        return memory
 
     @contextmanager
     def estimating(self) -> Iterator[Memory]:
@@ -122,6 +128,13 @@ class Session:
             # The reader has seen enough (`| head`). What is still buffered must not be flushed into the closed pipe.
             discard_output()
             raise typer.Exit(ExitCode.OK) from error
+
+    def tell_notice(self, notice: str) -> None:
+        """What was done in passing, as a line or as JSON, on standard error."""
+        from ecphoryrag.cli.screen import visible  # noqa: PLC0415 - only where something is shown
+
+        said = json_format.dumps({"notice": notice}) if self.json else f"Note: {visible(notice)}"
+        sys.stderr.write(f"{said}\n")
 
     def tell_error(self, error: EcphoryError) -> None:
         """The error with its notes, as a line or as JSON, on standard error."""

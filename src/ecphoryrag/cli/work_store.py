@@ -45,6 +45,8 @@ def verify(session: Session, *, deep: bool) -> ExitCode:
 def repair(session: Session) -> ExitCode:
     """Mend the store; only documents that must be indexed again need an encoder."""
     report = repair_store(session.settings().store)
+    if report.upgraded:
+        session.tell_notice(report.upgraded)
     if report.pending:
         with session.writing(create=False) as memory:
             again = memory.repair()

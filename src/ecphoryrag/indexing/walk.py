@@ -16,7 +16,8 @@ from ecphoryrag.indexing.items import LeftOut
 from ecphoryrag.types import Failure
 
 STORE_SUFFIX = ".ecphory"
-"""A store, and the files beside it (``x.ecphory-wal``), are not documents."""
+"""A store, and the files beside it (``x.ecphory-wal``, ``x.ecphory.format-3``), are not documents."""
+_BESIDE_STORE = (f"{STORE_SUFFIX}-", f"{STORE_SUFFIX}.format-")
 MAGIC = frozenset("*?[")
 
 
@@ -132,7 +133,7 @@ def _left_out(entry: os.DirEntry[str], chain: RuleChain) -> str | None:
         return f"git-ignored: {pattern}"
     if not folder and not entry.is_file(follow_symlinks=False):
         return "not a regular file"
-    if not folder and (entry.name.endswith(STORE_SUFFIX) or f"{STORE_SUFFIX}-" in entry.name):
+    if not folder and (entry.name.endswith(STORE_SUFFIX) or any(one in entry.name for one in _BESIDE_STORE)):
         return "a store of this program"
     return None
 

@@ -17,7 +17,7 @@ from ecphoryrag.errors import NotAStore, StoreDamaged, StoreError, StoreNotFound
 from ecphoryrag.store.faults import translating
 from ecphoryrag.store.guarded import check_schema, guard
 from ecphoryrag.store.lexical import VOCABULARIES
-from ecphoryrag.store.schema import APPLICATION_ID, FORMAT, MIGRATIONS, migrate
+from ecphoryrag.store.schema import APPLICATION_ID, FORMAT
 
 BUSY_SECONDS = 5.0
 """How long to wait for another writer: a transaction is one document, so milliseconds are usual."""
@@ -41,8 +41,8 @@ def transaction(connection: apsw.Connection, kind: Literal["DEFERRED", "IMMEDIAT
             connection.execute("ROLLBACK")
 
 
-def open_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS) -> apsw.Connection:
-    """A connection that may write, with all migrations applied.
+def connect_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS) -> apsw.Connection:
+    """A connection that may write, to a store of whatever format: see :func:`ecphoryrag.store.upgrade.open_writer`.
 
     Raises StoreNotFound, NotAStore, StoreTooNew, StoreBusy and StoreError.
     """
@@ -52,11 +52,6 @@ def open_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECONDS)
         connection = _configured(apsw.Connection(str(path.absolute()), flags=flags), busy_seconds)
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("PRAGMA secure_delete = ON")
-        if known_format(connection, path) < FORMAT:
-            with transaction(connection, "IMMEDIATE"):
-                current = format_of(connection, path)
-                for migration in MIGRATIONS[current:]:
-                    migrate(connection, migration)
     return connection
 
 
@@ -90,7 +85,7 @@ def _open_reader(path: Path, busy_seconds: float, *, any_format: bool) -> apsw.C
     if found < FORMAT and not any_format:
         raise StoreError(
             f"The store {path} is of format {found}, and this version reads format {FORMAT}: open it once for "
-            "writing, for instance with `ecphory status`, to bring it up to date."
+            "writing, for instance with `ecphory repair`, to bring it up to date; a copy is kept of it as it is."
         )
     connection.execute(VOCABULARIES)
     return connection

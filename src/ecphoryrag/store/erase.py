@@ -2,8 +2,9 @@
 
 The rows are deleted in one transaction, which also notes that an erasure has begun. Then the lexical index is merged
 into one segment without the deleted words, the caches are made anew or removed, the ledger and the store are each
-written anew as a whole, and their logs are emptied. At last every file beside the store is searched byte by byte. Only
-then is the note taken back: whoever is killed in between finishes by erasing again.
+written anew as a whole, their logs are emptied, and copies from before a migration are removed. At last every file
+beside the store is searched byte by byte. Only then is the note taken back: whoever is killed in between finishes by
+erasing again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ecphoryrag.store.connections import COMPANIONS, beside
 from ecphoryrag.store.decisions import forget_documents
 from ecphoryrag.store.entities import read_all_entities
 from ecphoryrag.store.entity_vectors import EntityVectors
+from ecphoryrag.store.former import is_former, remove_formers
 from ecphoryrag.store.holder import holder
 from ecphoryrag.store.ledger_file import ASIDE
 from ecphoryrag.store.raw_bytes import Searched, search
@@ -109,8 +111,11 @@ def erase(access: Access, ids: Sequence[str], replies: Replies | None) -> EraseR
         rows["ledger"] = replies.scrub(needles.texts)
     _renew_caches(access)
     why = _write_anew(access)
+    unremoved = remove_formers(access.path)
     found = _search(access, needles, replies, before)
-    if why is None and not found.remaining:
+    kept = {failure.source for failure in unremoved}
+    remaining = (*unremoved, *(failure for failure in found.remaining if failure.source not in kept))
+    if why is None and not remaining:
         with access.writing(moving=False) as connection:
             set_gone(connection, NOTHING_GONE)
         access.flush()
@@ -124,7 +129,7 @@ def erase(access: Access, ids: Sequence[str], replies: Replies | None) -> EraseR
         needles_left_out=needles.left_out,
         shared_needles=needles.shared,
         shared_entities=shared,
-        remaining=found.remaining,
+        remaining=remaining,
         copies=found.copies,
         pending=why,
         beyond=BEYOND,
@@ -279,7 +284,7 @@ def _failure(one: Searched, left: int) -> Failure:
 def _is_ours(path: Path, file: Path) -> bool:
     """Whether it is one of the store's own files, and not a copy that somebody has put beside it."""
     rest = file.name[len(path.name) :]
-    return rest.removeprefix(LEDGER) in ("", *COMPANIONS) or rest in ("-cache", "-vectors")
+    return rest.removeprefix(LEDGER) in ("", *COMPANIONS) or rest in ("-cache", "-vectors") or is_former(path, file)
 
 
 def _removed(file: Path) -> bool:

@@ -15,7 +15,7 @@ import apsw
 from ecphoryrag.errors import StoreDamaged
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp, remove_cache
-from ecphoryrag.store.connections import beside, open_reader, open_writer, stop_logging, transaction
+from ecphoryrag.store.connections import beside, connect_writer, open_reader, stop_logging, transaction
 from ecphoryrag.store.decisions import remove_faulty
 from ecphoryrag.store.faults import translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
@@ -23,6 +23,7 @@ from ecphoryrag.store.invariants import PENDING, PROPERTIES_AT_ODDS, Fault, Read
 from ecphoryrag.store.ledger import LEDGER
 from ecphoryrag.store.ledger_file import put_aside
 from ecphoryrag.store.linking import word_hashes
+from ecphoryrag.store.upgrade import open_writer
 from ecphoryrag.store.verify import cache_files, verify_store
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.text.terms import segment
@@ -53,11 +54,12 @@ def repair_store(path: Path) -> RepairReport:
     """
     started = time.perf_counter()
     with translating(path):  # migrated, and with what a killed writer left half done undone
-        open_writer(path, create=False).close()
+        opened = open_writer(path, create=False)
+        opened.connection.close()
     before = verify_store(path, deep=True)
     wrong = [flaw for flaw in before.flaws if flaw.severity != "note"]
     if any(flaw.kind not in BESIDE for flaw in wrong):
-        with translating(path), closing(open_writer(path, create=False)) as connection:
+        with translating(path), closing(connect_writer(path, create=False)) as connection:
             with transaction(connection, "IMMEDIATE"):
                 _mend(connection, path)
             stop_logging(connection)
@@ -75,7 +77,9 @@ def repair_store(path: Path) -> RepairReport:
     with translating(path), closing(open_reader(path)) as connection:
         pending = _pending(connection)
     mended = tuple(flaw for flaw in gone if flaw.kind not in LOST)
-    return RepairReport(str(path), mended, (*remaining, *lost), pending, seconds=time.perf_counter() - started)
+    upgraded = None if opened.upgrade is None else str(opened.upgrade)
+    seconds = time.perf_counter() - started
+    return RepairReport(str(path), mended, (*remaining, *lost), pending, upgraded=upgraded, seconds=seconds)
 
 
 def _pending(connection: apsw.Connection) -> tuple[str, ...]:

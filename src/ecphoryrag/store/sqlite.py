@@ -22,7 +22,6 @@ from ecphoryrag.store.connections import (
     ReaderPool,
     beside,
     open_reader,
-    open_writer,
     start_logging,
     stop_logging,
     transaction,
@@ -51,6 +50,7 @@ from ecphoryrag.store.rows import (
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
 from ecphoryrag.store.status import read_incomplete, read_status
+from ecphoryrag.store.upgrade import open_writer
 from ecphoryrag.store.view import Beside, Shared, SqliteView, Stamp, read_stamp
 from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, EraseReceipt, Extraction, StoreStatus
 
@@ -91,6 +91,7 @@ class SqliteStore:
         self._closed = False
         self._ourselves = ourselves(now())
         self._writer: apsw.Connection | None = None
+        self._notices: tuple[str, ...] = ()
         if read_only:
             with translating(path):
                 connection = open_reader(path)
@@ -99,7 +100,9 @@ class SqliteStore:
                 finally:
                     connection.close()
         else:
-            self._writer = open_writer(path, create=create)
+            opened = open_writer(path, create=create)
+            self._writer = opened.connection
+            self._notices = () if opened.upgrade is None else (str(opened.upgrade),)
             try:
                 with translating(path):
                     self._adopt(self._writer)
@@ -108,7 +111,9 @@ class SqliteStore:
                     with suppress(apsw.BusyError):
                         start_logging(self._writer, 0)
                         self._logging = True
-            except BaseException:
+            except BaseException as error:
+                for notice in self._notices:
+                    error.add_note(notice)
                 self._writer.close()
                 raise
         self._readers = ReaderPool(path)
@@ -130,6 +135,11 @@ class SqliteStore:
     def path(self) -> Path:
         """Where its file is."""
         return self._path
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What its opening did that the user should know."""
+        return self._notices
 
     @property
     def encoder(self) -> EncoderIdentity:

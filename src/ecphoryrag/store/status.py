@@ -10,6 +10,7 @@ from ecphoryrag.incomplete import SHOWN, incomplete_document
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import beside
 from ecphoryrag.store.erase import ERASING, read_gone
+from ecphoryrag.store.former import formers
 from ecphoryrag.store.reembed import read_progress
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.store.view import read_stamp
@@ -58,6 +59,14 @@ def read_status(connection: apsw.Connection, path: Path, encoder: EncoderIdentit
         failed_chunks=failed,
         erasure=read_erasure(connection),
         reembedding=read_progress(connection, path),
+        notices=tuple(_of_former(copy) for copy in formers(path)),
+    )
+
+
+def _of_former(copy: Path) -> str:
+    return (
+        f"{copy} is a copy from before the store was brought up to date, and holds what was forgotten since: remove it "
+        "once you have seen that all is well"
     )
 
 

@@ -122,7 +122,7 @@ def _check_file(path: Path, flaws: Flaws, *, deep: bool) -> tuple[int, int, int,
         found = format_of(connection, path)
         if found < FORMAT:
             what = f"it is of format {found}, and this version writes format {FORMAT}"
-            flaws.add("format", str(path), "note", what, "open it once for writing, for instance with `ecphory status`")
+            flaws.add("format", str(path), "note", what, "open it once for writing, for instance with `ecphory repair`")
             if not found:
                 return (0, 0, 0, 0)
         with transaction(connection, "DEFERRED"):

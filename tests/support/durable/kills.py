@@ -33,8 +33,8 @@ PATIENCE = 600.0
 """Seconds that a worker may take before it is held to be stuck."""
 AT_MOST = 400
 """A kill at a counted write comes at most so many writes after the worker's start: some workers of a story die."""
-MIGRATING = 60
-"""And in a store of an earlier format, the first one at most so many: while it is brought up to date."""
+MIGRATING = 90
+"""And in a store of an earlier format, the first one at most so many: while it is copied and brought up to date."""
 BESIDE_STORE = frozenset({"journal", "format"})
 """Flaws that a killed writer may leave until the store is opened for writing."""
 NEW = "new"

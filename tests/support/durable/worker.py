@@ -50,7 +50,7 @@ def work(order: str) -> None:
     given = json.loads(Path(order).read_text())
     steps = [Step(**one) for one in given["steps"]]
     plan = Plan(at=given["at"], death=given["death"])
-    sys.addaudithook(_watcher(plan, folder))
+    sys.addaudithook(watcher(plan, folder))
     try:
         with installed(plan):
             _tell_all(folder, steps, given["start"])
@@ -59,7 +59,7 @@ def work(order: str) -> None:
         raise
 
 
-def _watcher(plan: Plan, folder: Path) -> Any:
+def watcher(plan: Plan, folder: Path) -> Any:
     """Counts what is done to files otherwise than by SQLite: caches and copies that are made, renamed and removed."""
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
