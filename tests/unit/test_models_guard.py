@@ -425,3 +425,77 @@ def test_sixteen_at_once_are_twelve_times_as_fast_as_one() -> None:
         return calls * each / (time.monotonic() - began)
 
     assert any(gain() >= 12 for _ in range(3))
+
+
+class Flaky(ScriptedGenerator):
+    """Fails at the first call of each prompt."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda messages: messages[-1].content.upper())
+        self.failed = 0
+
+    def generate(self, messages: Sequence[Message], schema: JsonSchema | None, max_tokens: int) -> Generation:
+        if self.failed == 0:
+            self.failed += 1
+            raise BUSY
+        return super().generate(messages, schema, max_tokens)
+
+
+def test_a_guarded_generator_is_the_generator(clock: JumpingClock) -> None:
+    inner = Flaky()
+    guard = Guard(OpenAISettings(tpm=100), clock=clock)
+    generator = GuardedGenerator(inner, guard)
+    assert generator.guard is guard
+    assert (generator.name, generator.identity) == (inner.name, inner.identity)
+    assert (generator.context_size, generator.counts_exactly) == (inner.context_size, inner.counts_exactly)
+    messages = [Message("user", "say two words")]
+    assert generator.count_tokens(messages) == 3
+    reply = generator.generate(messages, None, 20)
+    assert reply == Generation("SAY TWO WORDS", "stop", Usage(1, 3, 3))
+    assert guard.retried == 1
+    assert guard._tokens is not None
+    assert guard._tokens.delay(clock.now(), 100 - 23 - 6) == 0, "a failed try at 23 and a reply at 6"
+    assert guard._tokens.delay(clock.now(), 100 - 23 - 5) > 0
+    generator.close()
+    with pytest.raises(JobStopped):
+        generator.generate(messages, None, 20)
+
+
+def test_counting_waits_for_a_server_that_is_being_restarted(clock: JumpingClock) -> None:
+    gone: list[EcphoryError] = []
+
+    class Asking(ScriptedGenerator):
+        def count_tokens(self, messages: Sequence[Message], schema: JsonSchema | None = None) -> int:
+            if gone:
+                raise gone.pop()
+            return super().count_tokens(messages, schema)
+
+    generator = GuardedGenerator(Asking(lambda _: "yes"), guard_of(clock, tries=3, failures=1, rpm=1))
+    messages = [Message("user", "two words")]
+    gone.append(GONE)
+    with pytest.raises(ModelNotAvailable):
+        generator.count_tokens(messages)
+    generator.generate(messages, None, 5)
+    gone.extend([GONE, GONE])
+    start = clock.time
+    assert generator.count_tokens(messages) == 2
+    assert clock.time - start < MINUTE, "it is no request of the model"
+    gone.extend([GONE] * 3)
+    with pytest.raises(GenerationError, match="asked 3 times"):
+        generator.count_tokens(messages)
+    clock.time += 100
+    assert generator.count_tokens(messages) == 2
+    with pytest.raises(CircuitOpen):  # to count may take no server: it does not show that one works
+        generator.guard._breaker.check(object(), clock.time)
+
+
+def test_tokens_are_not_counted_where_nothing_limits_them(clock: JumpingClock) -> None:
+    class Uncounted(ScriptedGenerator):
+        def count_tokens(self, messages: object, schema: object = None) -> int:
+            raise AssertionError("this may be a request of its own")
+
+        def generate(self, messages: object, schema: object, max_tokens: int) -> Generation:
+            return Generation("yes", "stop", Usage())
+
+    generator = GuardedGenerator(Uncounted([]), guard_of(clock))
+    assert generator.generate([Message("user", "?")], None, 5).text == "yes"
