@@ -22,6 +22,7 @@ _QUERIES = {
     "completions": "SELECT d.id, ordinal, identity FROM completions p JOIN chunks c ON c.row = chunk "
     "JOIN documents d ON d.row = document JOIN extractors e ON e.row = p.extractor",
     "entities": "SELECT key FROM entities",
+    "extractors": "SELECT identity FROM extractors",
     "terms": "SELECT term, d.id, ordinal, col, offset FROM temp.terms JOIN chunks c ON c.row = doc "
     "JOIN documents d ON d.row = document",
 }

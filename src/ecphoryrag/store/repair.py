@@ -23,6 +23,7 @@ from ecphoryrag.store.invariants import PENDING, PROPERTIES_AT_ODDS, Fault, Read
 from ecphoryrag.store.ledger import LEDGER
 from ecphoryrag.store.ledger_file import put_aside
 from ecphoryrag.store.linking import word_hashes
+from ecphoryrag.store.rows import delete_unused
 from ecphoryrag.store.upgrade import open_writer
 from ecphoryrag.store.verify import cache_files, verify_store
 from ecphoryrag.text.keys import name_key
@@ -99,6 +100,7 @@ def _mend(connection: apsw.Connection, path: Path) -> None:
         _mend_next(connection, path)
         remove_faulty(connection)
         connection.execute("DELETE FROM entities WHERE row NOT IN (SELECT entity FROM mentions)")
+        delete_unused(connection, [row for (row,) in list(sql.rows(connection, "SELECT row FROM extractors"))])
         _index_again(connection)
         _set(connection, "state", secrets.token_hex(8))
         connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'generation'")

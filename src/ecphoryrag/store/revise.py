@@ -16,8 +16,10 @@ from ecphoryrag.store.rows import (
     check,
     delete_extractions,
     delete_unnamed,
+    delete_unused,
     document_values,
     entities_of,
+    extractors_of,
     insert_chunk,
     insert_extractions,
     read_document,
@@ -89,7 +91,7 @@ def revise(connection: apsw.Connection, revision: Revision, extractor: int) -> b
     rows = {at: stored.chunks[kept.ordinal][0] for at, kept in revision.kept.items()}
     gone = [(row,) for row, _, _ in stored.chunks.values() if row not in rows.values()]
     again = [(rows[at],) for at in revision.extractions if at in rows]
-    entities = entities_of(connection, [*gone, *again])
+    entities, extractors = entities_of(connection, [*gone, *again]), extractors_of(connection, stored.row)
     connection.executemany("DELETE FROM search WHERE rowid = ?", gone)
     connection.executemany("DELETE FROM chunks WHERE row = ?", gone)
     delete_extractions(connection, again)
@@ -103,6 +105,7 @@ def revise(connection: apsw.Connection, revision: Revision, extractor: int) -> b
     placed = [(rows[at], revision.chunks[at], one) for at, one in sorted(revision.extractions.items())]
     insert_extractions(connection, placed, revision.document.text)
     delete_unnamed(connection, entities)
+    delete_unused(connection, extractors - {extractor})
     return True
 
 

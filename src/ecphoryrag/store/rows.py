@@ -178,6 +178,7 @@ def complete(
     if extractor != first_extractor:
         done = [(number, extractor) for number, _, extraction in placed if extraction.failure is None]
         connection.executemany("INSERT INTO completions VALUES (?, ?)", done)
+        delete_unused(connection, [extractor])  # where it too could do nothing
     return True
 
 
@@ -232,15 +233,25 @@ def _json(value: object) -> str:
 def delete(connection: apsw.Connection, row: int) -> None:
     """Remove a document with all that came from it; the caller holds the transaction."""
     chunks = connection.execute("SELECT row FROM chunks WHERE document = ?", (row,)).fetchall()
-    extractors = list(sql.rows(connection, _EXTRACTORS, (row, row)))
+    extractors = extractors_of(connection, row)
     entities = entities_of(connection, chunks)
     connection.executemany("DELETE FROM search WHERE rowid = ?", chunks)
     connection.execute("DELETE FROM documents WHERE row = ?", (row,))
     delete_unnamed(connection, entities)
+    delete_unused(connection, extractors)
+
+
+def extractors_of(connection: apsw.Connection, row: int) -> set[int]:
+    """Rows of the extractors of the document of this row, and of its chunks."""
+    return {extractor for (extractor,) in sql.rows(connection, _EXTRACTORS, (row, row))}
+
+
+def delete_unused(connection: apsw.Connection, extractors: Iterable[int]) -> None:
+    """Remove those of these extractors that nothing in the store comes from any more."""
     connection.executemany(
         "DELETE FROM extractors WHERE row = ?1 AND NOT EXISTS (SELECT 1 FROM documents WHERE extractor = ?1) "
         "AND NOT EXISTS (SELECT 1 FROM completions WHERE extractor = ?1)",
-        extractors,
+        [(extractor,) for extractor in extractors],
     )
 
 
