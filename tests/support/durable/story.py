@@ -106,11 +106,19 @@ class Told:
 
 
 def document(id: str, version: int) -> Document:
-    """The document of this id in this version: some sentences with names, the version in each and in the metadata."""
+    """The document of this id in this version: some sentences with names, the version in most and in the metadata.
+
+    What is merged and split stands in sentences so short that no chunk ends inside of a name.
+    """
     drawn = random.Random(f"{id} {version}")
     people = ("Anna Marsh", "Bela Toth", "Ida Moen", "Ellen Tsai", f"Keeper {id}")
     edition = f"v{version}x{drawn.randrange(10**6)}"
-    sentences = [f"{id} is told in edition {edition} by Anna Marsh, by Ida Moen and by Bela Toth."]
+    sentences = [
+        f"{id} is told in edition {edition}.",
+        "It is by Anna Marsh.",
+        "It is by Ida Moen.",
+        "It is by Bela Toth.",
+    ]
     for at in range(drawn.randrange(1, 7)):
         one, other = drawn.sample(people, 2)
         sentences.append(
