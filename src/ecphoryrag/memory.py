@@ -305,21 +305,27 @@ class Memory:
         *,
         dry_run: bool = False,
         allow_empty: bool = False,
+        allow_mass_forget: bool = False,
         progress: ProgressCallback | None = None,
         max_tokens: int | None = None,
     ) -> SyncReport:
         """Mirror a folder: take in new and changed files, follow moved ones, forget those that are gone.
 
         Documents from elsewhere are never touched; a file that is there and cannot be read, or is left out now, is not
-        gone. Stopped or killed, the next run goes on. Raises InputError if the folder is not there, or, unless
-        ``allow_empty``, if it holds no document any more.
+        gone. Stopped or killed, the next run goes on. Raises InputError, with nothing changed, if the folder is not
+        there; if it holds no document any more, unless ``allow_empty``; and if more than half of its documents, and
+        more than ten, would be forgotten, unless ``allow_mass_forget`` or it is empty and may be.
         """
         started = time.perf_counter()
         limit = self._settings.indexing.max_file_bytes
         plan = indexing.plan_sync(
             folder, self._store.documents(), self._store.incomplete(), limit, allow_empty=allow_empty
         )
-        report = plan.report(dry_run=dry_run)
+        allowed = allow_mass_forget or (allow_empty and len(plan.forgotten) == plan.own)
+        refused = None if allowed else plan.refusal()
+        if refused and not dry_run:
+            raise InputError(refused)
+        report = replace(plan.report(dry_run=dry_run), refused=refused)
         if not dry_run:
             report = self._mirror(plan, report, progress, max_tokens)
         return replace(report, seconds=time.perf_counter() - started)

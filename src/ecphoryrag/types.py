@@ -465,6 +465,8 @@ class RepairReport:
     """Documents whose chunks were made again from their text."""
     upgraded: str | None = None
     """That the store was brought up to date first, and where a copy of it as it was is."""
+    receipt: EraseReceipt | None = None
+    """Of an erasure that had been begun and was finished."""
     seconds: float = 0.0
 
 
@@ -585,6 +587,8 @@ class SyncReport:
     """What came of those added and updated; None if there was nothing to do, or it was only tried."""
     postponed: str | None = None
     """What was not done, and why; the next run does it."""
+    refused: str | None = None
+    """Of one that was only tried: why it would be refused, unless that is allowed."""
     seconds: float = 0.0
 
 

@@ -18,7 +18,8 @@ from ecphoryrag.errors import DocumentNotFound
 from ecphoryrag.models.fakes import HashEncoder
 from ecphoryrag.ports import Store
 from ecphoryrag.settings import load_settings
-from ecphoryrag.store import connections, open_store, raw_bytes, sqlite, verify_store
+from ecphoryrag.store import connections, open_store, raw_bytes, repair_store, sqlite, verify_store
+from ecphoryrag.store import erase as erasing
 from ecphoryrag.store.ledger import open_ledger
 from ecphoryrag.types import Document, Generation, Heading, Spending, Usage
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, indexed_document, sample
@@ -192,6 +193,63 @@ def test_replies_of_models_go_whichever_question_they_came_from(path: Path) -> N
         assert ledger.find("3") is not None
         ledger.close()
     assert traces(path) == []
+
+
+def test_an_interrupted_erasure_is_told_at_opening_and_finished_by_repair(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: erasing.Access) -> None:
+        raise KeyboardInterrupt
+
+    with opened(path) as store:
+        for number in range(12):
+            store.commit(indexed_document(f"d{number}", f"Quagmire Number{number} came to Old Town."))
+        store.commit(FIELDS["text"])
+        with monkeypatch.context() as patched:
+            patched.setattr(erasing, "_renew_caches", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                store.erase(["secret"])
+    assert traces(path)
+    with opened(path) as store:
+        assert "not finished" in store.notices[0]
+        assert "ecphory repair" in store.notices[0]
+    (flaw,) = [flaw for flaw in verify_store(path).flaws if flaw.severity != "note"]
+    assert (flaw.kind, flaw.severity, "ecphory repair" in flaw.remedy) == ("erasure", "mendable", True)
+    report = repair_store(path)
+    assert report.receipt is not None
+    assert report.receipt.complete
+    assert ([one.kind for one in report.mended], report.remaining) == (["erasure"], ())
+    assert traces(path) == []
+    assert verify_store(path, deep=True).sound
+    with opened(path) as store:
+        assert store.notices == ()
+    assert repair_store(path).receipt is None
+
+
+def test_repair_of_an_open_memory_finishes_it_too_or_says_that_another_reads(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    settings = load_settings({"encoder": "none", "generator": "none"})
+    with Memory.open(path, settings=settings) as memory:
+        memory.add([Document("secret", "Zyxxyvex told Anna Marsh."), Document("other", "Bela Toth came.")])
+        reader = apsw.Connection(str(path))
+        reader.execute("BEGIN; SELECT count(*) FROM documents")
+        receipt = memory.forget("secret", erase=True)
+        assert receipt is not None
+        assert not receipt.complete
+        held = memory.repair()
+        assert held.receipt is not None
+        assert held.receipt.pending
+        assert [flaw.kind for flaw in held.remaining] == ["erasure"]
+        reader.close()
+        report = memory.repair()
+        assert report.receipt is not None
+        assert report.receipt.complete
+        assert report.remaining == ()
+        assert memory.get("other")
+        assert traces(path) == []
 
 
 ERASE = """

@@ -12,8 +12,8 @@ from ecphoryrag import Memory
 from ecphoryrag.store import open_store, repair_store
 from ecphoryrag.types import Chunk, Document, Extraction
 from tests.contract.test_store_verify import damage
-from tests.support.durable.quick import QuickExtractor
-from tests.support.durable.story import SETTINGS, QuickEncoder
+from tests.support.durable.quick import QuickEncoder, QuickExtractor
+from tests.support.durable.story import SETTINGS
 from tests.support.indexed_documents import ENCODER, indexed_document, with_failures
 from tests.support.store_tables import tables
 

@@ -332,3 +332,35 @@ def test_forgetting_by_source_and_filter(memory: Memory, folder: Path) -> None:
     assert ids(memory) == ["de", "en"]
     assert memory.forget_where({"lang": ["en", "de"]}, erase=True).receipt is not None
     assert json.dumps(ids(memory)) == "[]"
+
+
+def test_a_disk_that_is_missing_below_the_folder_is_not_taken_for_deletion(memory: Memory, folder: Path) -> None:
+    for number in range(12):
+        write(folder / f"disk/part/{number}.txt", f"Document Number{number}.")
+    memory.sync(folder)
+    before = ids(memory)
+    shutil.rmtree(folder / "disk/part")
+    with pytest.raises(InputError, match=rf"12 of the {len(before)} documents .* 12 of .*disk, which is empty"):
+        memory.sync(folder)
+    (folder / "disk").rmdir()
+    write(folder / "new.txt", "Brand New.")
+    with pytest.raises(InputError, match=r"disk, which is not there.*Nothing was changed.*--allow-mass-forget"):
+        memory.sync(folder)
+    assert ids(memory) == before
+    tried = memory.sync(folder, dry_run=True)
+    assert (len(tried.forgotten), "--allow-mass-forget" in (tried.refused or "")) == (12, True)
+    assert memory.sync(folder, dry_run=True, allow_mass_forget=True).refused is None
+    report = memory.sync(folder, allow_mass_forget=True)
+    assert (len(report.forgotten), report.added, report.refused) == (12, ("new.txt",), None)
+    assert_mirrors(memory, folder)
+
+
+def test_much_that_moved_or_less_than_half_is_no_question(memory: Memory, folder: Path) -> None:
+    for number in range(24):
+        write(folder / f"disk/{number}.txt", f"Document Number{number}.")
+    memory.sync(folder)
+    (folder / "disk").rename(folder / "other")
+    assert counts(memory.sync(folder))[2:4] == (24, 0)
+    for number in range(12):
+        (folder / f"other/{number}.txt").unlink()
+    assert len(memory.sync(folder).forgotten) == 12

@@ -239,6 +239,9 @@ def sync(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Forget all of its documents if no file is left in the folder.")
     ] = False,
+    allow_mass_forget: Annotated[
+        bool, typer.Option("--allow-mass-forget", help="Forget even more than half of its documents.")
+    ] = False,
     encoder: options.Encoder = None,
     store: options.Store = None,
     config: options.Config = None,
@@ -249,7 +252,8 @@ def sync(
     with session.reporting():
         from ecphoryrag.cli import work_sync
 
-        raise typer.Exit(work_sync.sync(session, folder, dry_run=dry_run, allow_empty=allow_empty))
+        how = work_sync.Manner(dry_run=dry_run, allow_empty=allow_empty, allow_mass_forget=allow_mass_forget)
+        raise typer.Exit(work_sync.sync(session, folder, how))
 
 
 @app.command()

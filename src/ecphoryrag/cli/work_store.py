@@ -17,6 +17,7 @@ from ecphoryrag.cli.options import ExportFormat
 from ecphoryrag.cli.render_models import FAINT, HEAD, WRONG, show_failures
 from ecphoryrag.cli.screen import PlainScreen, Screen, one_line, standard_output
 from ecphoryrag.cli.session import Session
+from ecphoryrag.cli.work_forget import show_receipt
 from ecphoryrag.cli.work_models import tell_report
 from ecphoryrag.errors import StoreError
 from ecphoryrag.store import backup_store, export_graph, export_store, repair_store, verify_store
@@ -62,6 +63,8 @@ def repair(session: Session) -> ExitCode:
         for id_ in report.pending:
             screen.line(f"not indexed again: document {one_line(id_)}; run `ecphory repair` again", WRONG)
         _show_flaws(screen, report.remaining)
+        if report.receipt is not None:
+            show_receipt(screen, report.receipt)
         left = len(report.remaining) + len(report.pending)
         screen.line(f"{len(report.mended)} mended, {left} not", HEAD)
     sys.stdout.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ecphoryrag.cli.bars import adding
@@ -14,14 +16,21 @@ from ecphoryrag.cli.session import Session
 from ecphoryrag.types import SyncReport
 
 
-def sync(session: Session, folder: Path, *, dry_run: bool, allow_empty: bool) -> ExitCode:
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a folder is to be mirrored."""
+
+    dry_run: bool
+    allow_empty: bool
+    allow_mass_forget: bool
+
+
+def sync(session: Session, folder: Path, how: Manner) -> ExitCode:
     """Mirror the folder, or say what would be done."""
-    if dry_run:
-        with session.estimating() as memory:
-            report = memory.sync(folder, dry_run=True, allow_empty=allow_empty)
-    else:
-        with session.writing(create=True) as memory, adding() as progress:
-            report = memory.sync(folder, allow_empty=allow_empty, progress=progress)
+    with ExitStack() as stack:
+        memory = stack.enter_context(session.estimating() if how.dry_run else session.writing(create=True))
+        progress = None if how.dry_run else stack.enter_context(adding())
+        report = memory.sync(folder, progress=progress, **asdict(how))
     tell_result(session, report, lambda screen: show_sync(screen, report))
     indexed = report.indexed
     if indexed is not None and indexed.interrupted:
@@ -50,6 +59,8 @@ def show_sync(screen: Screen, report: SyncReport) -> None:
         show_failures(screen, "failed", report.failed)
     if report.postponed:
         screen.line(f"Not finished: {report.postponed}", WRONG)
+    if report.refused:
+        screen.line(f"Would be refused: {one_line(report.refused)}", WRONG)
     screen.line(
         f"{len(report.added)} added, {len(report.updated)} updated, {len(report.moved)} moved, "
         f"{len(report.forgotten)} forgotten, {report.unchanged} unchanged, {len(report.kept)} kept, "

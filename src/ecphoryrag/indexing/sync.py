@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ from ecphoryrag.types import Document, DocumentSummary, Failure, SyncReport
 _PLACE = re.compile(r"(?::\d+|\[\d+\])$")
 """The line or the place in a file of records."""
 RECORD_SUFFIXES = JSONL_SUFFIXES | {".json"}
+MANY = 10
+"""Documents that may go without a question, however few there are."""
 
 
 @dataclass(slots=True)
@@ -43,6 +46,32 @@ class Plan:
     unchanged: int = 0
     files: list[Found] = field(default_factory=list)
     """Those that hold what is to be worked on."""
+    own: int = 0
+    """Documents that the store had of the folder."""
+    below: Counter[str] = field(default_factory=Counter)
+    """Those to be forgotten, by the folder in the folder that they lay in."""
+
+    def refusal(self) -> str | None:
+        """Why so much must not be forgotten without being asked for; None if it is not much.
+
+        More than half of the folder's documents, and more than ``MANY``, is what a disk below it looks like that is not
+        mounted.
+        """
+        if len(self.forgotten) <= max(MANY, self.own / 2):
+            return None
+        return (
+            f"{len(self.forgotten)} of the {self.own} documents that the store has of {self.folder} are not there any "
+            f"more{self._whence()}. Nothing was changed: if a disk below it is not mounted, mount it; if they are to "
+            "be forgotten, say so (--allow-mass-forget); --dry-run lists them."
+        )
+
+    def _whence(self) -> str:
+        """The folder in it from which most of what is gone has gone, if all of that folder's files have."""
+        top, count = self.below.most_common(1)[0] if self.below else ("", 0)
+        place = self.folder / top
+        if not count or (place.is_dir() and any(place.iterdir())):
+            return ""
+        return f", {count} of them from {place}, which is {'empty' if place.is_dir() else 'not there'}"
 
     def documents(self, limit: int) -> Iterator[Loaded]:
         """What is to be worked on, read again."""
@@ -110,6 +139,7 @@ def plan_sync(
     plan = Plan(real_folder(folder))
     seen = _read(plan, limit)
     own = {one.id: one for one in documents if _belongs(one, plan.folder)}
+    plan.own = len(own)
     if str(plan.folder) in seen.blocked:
         raise InputError(f"{plan.folder} {seen.blocked[str(plan.folder)]}. Nothing was changed.")
     if own and not seen.documents and not allow_empty:
@@ -123,6 +153,8 @@ def plan_sync(
         reason = _why_kept(seen, one.source or "")
         if reason is None:
             plan.forgotten.append(id_)
+            _, *inner, _ = ("", *Path(_file(one.source)).relative_to(plan.folder).parts)
+            plan.below.update(inner[:1])
         else:
             plan.kept.append(Failure(id_, reason))
     worked = {seen.documents[id_][2].source for id_ in (*plan.added, *plan.updated, *plan.completed)}

@@ -17,18 +17,20 @@ from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp, remove_cache
 from ecphoryrag.store.connections import beside, connect_writer, open_reader, stop_logging, transaction
 from ecphoryrag.store.decisions import remove_faulty
+from ecphoryrag.store.erase import ERASING, read_gone
 from ecphoryrag.store.faults import translating
 from ecphoryrag.store.identity import ENCODER, NEXT_ENCODER, read_identity
 from ecphoryrag.store.invariants import PENDING, PROPERTIES_AT_ODDS, Fault, Read, examine_document, vector_fault
-from ecphoryrag.store.ledger import LEDGER
+from ecphoryrag.store.ledger import LEDGER, open_ledger
 from ecphoryrag.store.ledger_file import put_aside
 from ecphoryrag.store.linking import word_hashes
 from ecphoryrag.store.rows import delete_unused
+from ecphoryrag.store.sqlite import SqliteStore
 from ecphoryrag.store.upgrade import open_writer
 from ecphoryrag.store.verify import cache_files, verify_store
 from ecphoryrag.text.keys import name_key
 from ecphoryrag.text.terms import segment
-from ecphoryrag.types import RepairReport
+from ecphoryrag.types import EraseReceipt, RepairReport
 
 UNKNOWN_EXTRACTOR = "unknown"
 """Stands for the extractor of a document that no longer says which it was."""
@@ -48,7 +50,7 @@ def repair_store(path: Path) -> RepairReport:
     used is marked as failed, so that ``add --retry`` extracts it again. A document whose chunks or vectors cannot be
     used keeps its text, loses them, and is ``pending``: :meth:`ecphoryrag.Memory.repair` indexes it again. One whose
     text cannot be read stays as it is in the file, and is listed. No document is removed. Damaged caches are removed,
-    a damaged ledger is put aside.
+    a damaged ledger is put aside. An erasure that was begun is finished.
 
     Raises StoreDamaged, with nothing changed, if the file's own structure is damaged beyond its indices, and what
     opening the store raises.
@@ -70,6 +72,7 @@ def repair_store(path: Path) -> RepairReport:
     ledger = beside(path, LEDGER)
     if any(flaw.kind == "ledger" for flaw in wrong) and not ledger.is_dir():  # a folder holds what is no ledger's
         put_aside(ledger)
+    receipt = _finish_erasure(path)
     after = verify_store(path, deep=True)
     remaining = [flaw for flaw in after.flaws if flaw.severity != "note" and flaw.kind != "pending"]
     left = {(flaw.kind, flaw.where) for flaw in remaining}
@@ -80,7 +83,25 @@ def repair_store(path: Path) -> RepairReport:
     mended = tuple(flaw for flaw in gone if flaw.kind not in LOST)
     upgraded = None if opened.upgrade is None else str(opened.upgrade)
     seconds = time.perf_counter() - started
-    return RepairReport(str(path), mended, (*remaining, *lost), pending, upgraded=upgraded, seconds=seconds)
+    return RepairReport(
+        str(path), mended, (*remaining, *lost), pending, upgraded=upgraded, receipt=receipt, seconds=seconds
+    )
+
+
+def _finish_erasure(path: Path) -> EraseReceipt | None:
+    """Finish an erasure that was begun and not finished; None if there is none, or the store cannot say its encoder."""
+    with translating(path), closing(open_reader(path)) as connection:
+        if read_gone(connection) != ERASING:
+            return None
+        try:
+            encoder = read_identity(connection, ENCODER, path)
+        except StoreDamaged:
+            return None
+    if encoder is None:
+        return None
+    store = SqliteStore(path, encoder, "", create=False, read_only=False)
+    with closing(store), closing(open_ledger(path)) as replies:
+        return store.erase((), replies)
 
 
 def _pending(connection: apsw.Connection) -> tuple[str, ...]:

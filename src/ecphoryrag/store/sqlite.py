@@ -49,7 +49,7 @@ from ecphoryrag.store.rows import (
 )
 from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
 from ecphoryrag.store.snapshots import build_snapshot, read_vectors
-from ecphoryrag.store.status import read_incomplete, read_status
+from ecphoryrag.store.status import read_erasure, read_incomplete, read_status
 from ecphoryrag.store.upgrade import open_writer
 from ecphoryrag.store.view import Beside, Shared, SqliteView, Stamp, read_stamp
 from ecphoryrag.types import Document, DocumentSummary, EncoderIdentity, EraseReceipt, Extraction, StoreStatus
@@ -106,6 +106,8 @@ class SqliteStore:
             try:
                 with translating(path):
                     self._adopt(self._writer)
+                    if erasure := read_erasure(self._writer):
+                        self._notices += (f"An erasure in the store {path} was {erasure}.",)
                     # At once, since a reading that is open when the first commit comes would hold it up; but if
                     # another process is reading just now, the first commit is soon enough.
                     with suppress(apsw.BusyError):

@@ -74,7 +74,8 @@ def read_erasure(connection: apsw.Connection) -> str | None:
     """What to say of an erasure that was begun and is not finished; None if there is none."""
     if read_gone(connection) != ERASING:
         return None
-    return "begun and not finished: what was to be erased may still be readable; run `ecphory forget --erase`"
+    what = "begun and not finished: what was to be erased may still be readable"
+    return f"{what}; run `ecphory forget --erase` or `ecphory repair`"
 
 
 def read_incomplete(connection: apsw.Connection) -> list[str]:

@@ -194,7 +194,7 @@ def _check_tables(connection: apsw.Connection, path: Path, flaws: Flaws) -> None
         flaws.add("entity", "table entities", "mendable", f"{unnamed} entities are mentioned nowhere", _REPAIR)
     if read_erasure(connection) is not None:
         what = "an erasure was begun and is not finished: what was to be erased may still be readable"
-        flaws.add("erasure", str(path), "mendable", what, "run `ecphory forget --erase`")
+        flaws.add("erasure", str(path), "mendable", what, f"{_REPAIR}, or `ecphory forget --erase`")
     unknown, unlisted = sql.one(connection, INDEX_ROWS)
     if unknown:
         flaws.add("fts", "the lexical index", "mendable", f"it does not know {unknown} chunks", _REPAIR)
