@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -22,9 +22,12 @@ from ecphoryrag.errors import (
     Transient,
 )
 from ecphoryrag.models import guard as guarding
-from ecphoryrag.models.guard import Guard
+from ecphoryrag.models.fakes import ScriptedGenerator
+from ecphoryrag.models.guard import Guard, GuardedGenerator
 from ecphoryrag.models.rates import MINUTE, Rate, Taken
-from ecphoryrag.settings.models import ServerSettings
+from ecphoryrag.ports import JsonSchema
+from ecphoryrag.settings.models import OpenAISettings, ServerSettings
+from ecphoryrag.types import Generation, Message, Usage
 from tests.support.clocks import FastClock, JumpingClock
 
 BUSY = Transient("503: busy")
