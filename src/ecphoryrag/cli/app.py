@@ -1,4 +1,4 @@
-"""The command lines. Each command parses, hands over to :mod:`ecphoryrag.cli.work`, and ends with its exit code.
+"""The command lines. Each command parses, hands over to :mod:`ecphoryrag.cli.work`, and gives its exit code.
 
 ``work`` and all behind it is imported by the command that needs it, so that ``--version`` and ``--help`` are quick.
 """
@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,8 @@ import typer
 
 from ecphoryrag.cli import options
 from ecphoryrag.cli.bench_app import bench_app
+from ecphoryrag.cli.codes import ExitCode
+from ecphoryrag.cli.commands import ON_FILE, ON_STORE, with_session
 from ecphoryrag.cli.entity_app import add_entity_commands
 from ecphoryrag.cli.session import Session, parse_where
 from ecphoryrag.cli.store_app import add_store_commands
@@ -61,8 +64,9 @@ def before(
 
 
 @app.command()
+@with_session(*ON_STORE)
 def add(
-    context: typer.Context,
+    session: Session,
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="PATH...", help="Files, folders, globs; - is standard input.")
     ] = None,
@@ -85,11 +89,7 @@ def add(
         options.InputFormat | None,
         typer.Option("--format", help="How standard input is read; default from the settings.", show_default=False),
     ] = None,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Add documents to the store, which is made if it is not there.
 
     What is there already with the same content is not worked on again; with other content it is replaced.
@@ -98,100 +98,79 @@ def add(
         raise typer.BadParameter("--retry takes no PATH and no --dry-run: it works on what the store holds")
     if not retry and not paths:
         raise typer.BadParameter("name at least one PATH", param_hint="'PATH...'")
-    session = Session.of(context, store, config, json, encoder, format)
-    with session.reporting():
-        from ecphoryrag.cli import work, work_models
+    from ecphoryrag.cli import work, work_models
 
-        if dry_run:
-            raise typer.Exit(work_models.estimate(session, paths or []))
-        if retry:
-            raise typer.Exit(work_models.retry(session, max_tokens))
-        raise typer.Exit(work.add(session, paths or [], max_tokens))
+    session = replace(session, stdin_format=format)
+    if dry_run:
+        return work_models.estimate(session, paths or [])
+    if retry:
+        return work_models.retry(session, max_tokens)
+    return work.add(session, paths or [], max_tokens)
 
 
 @app.command()
+@with_session(*ON_STORE)
 def ask(
-    context: typer.Context,
+    session: Session,
     question: options.Question,
     *,
     method: options.MethodOption = None,
     k: options.K = None,
     where: options.Where = None,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Answer a question from the documents, with the evidence and the path to each piece of it."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        raise typer.Exit(work.ask(session, work.Inquiry(question, method, k, parse_where(where))))
+    return work.ask(session, work.Inquiry(question, method, k, parse_where(where)))
 
 
 @app.command()
+@with_session(*ON_STORE)
 def recall(
-    context: typer.Context,
+    session: Session,
     question: options.Question,
     *,
     explain: Annotated[bool, typer.Option("--explain", help="Draw the path to each chunk as a tree.")] = False,
     method: options.MethodOption = None,
     k: options.K = None,
     where: options.Where = None,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Show the chunks and entities that a question brings back; no language model is used."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        inquiry = work.Inquiry(question, method, k, parse_where(where))
-        raise typer.Exit(work.recall(session, inquiry, explain=explain))
+    inquiry = work.Inquiry(question, method, k, parse_where(where))
+    return work.recall(session, inquiry, explain=explain)
 
 
 @app.command("list")
+@with_session(*ON_STORE)
 def list_documents(
-    context: typer.Context,
+    session: Session,
     *,
     where: options.Where = None,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """List the documents: id, title, chunks, characters, metadata."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        raise typer.Exit(work.list_documents(session, parse_where(where)))
+    return work.list_documents(session, parse_where(where))
 
 
 @app.command()
+@with_session(*ON_STORE)
 def show(
-    context: typer.Context,
+    session: Session,
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of a document.")],
-    *,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Show a document, its chunks and the names found in them."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        raise typer.Exit(work.show(session, id))
+    return work.show(session, id)
 
 
 @app.command()
+@with_session(*ON_STORE)
 def forget(
-    context: typer.Context,
+    session: Session,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="The ids of documents.")] = None,
     *,
     where: options.Where = None,
@@ -210,29 +189,24 @@ def forget(
         bool,
         typer.Option("--erase", help="Leave no byte of them in the store's files, and print what was removed where."),
     ] = False,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Forget documents: all of those named, or none if one of them is not there; or those chosen by a description."""
     if ids and (where or source):
         raise typer.BadParameter("name documents by ID, or choose them by --where and --source; not both")
     if not ids and not where and not source and not (erase and not dry_run):
         raise typer.BadParameter("name at least one ID, or choose by --where or --source", param_hint="'ID...'")
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_forget
+    from ecphoryrag.cli import work_forget
 
-        how = work_forget.Manner(dry_run=dry_run, yes=yes, erase=erase)
-        if ids or (erase and not where and not source):
-            raise typer.Exit(work_forget.forget(session, ids or [], how))
-        raise typer.Exit(work_forget.forget_where(session, parse_where(where), source or [], how))
+    how = work_forget.Manner(dry_run=dry_run, yes=yes, erase=erase)
+    if ids or (erase and not where and not source):
+        return work_forget.forget(session, ids or [], how)
+    return work_forget.forget_where(session, parse_where(where), source or [], how)
 
 
 @app.command()
+@with_session(*ON_STORE)
 def sync(
-    context: typer.Context,
+    session: Session,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to mirror.")],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
@@ -242,57 +216,40 @@ def sync(
     allow_mass_forget: Annotated[
         bool, typer.Option("--allow-mass-forget", help="Forget even more than half of its documents.")
     ] = False,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Mirror a folder: take in new and changed files, follow moved ones, forget those that are gone."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_sync
+    from ecphoryrag.cli import work_sync
 
-        how = work_sync.Manner(dry_run=dry_run, allow_empty=allow_empty, allow_mass_forget=allow_mass_forget)
-        raise typer.Exit(work_sync.sync(session, folder, how))
+    how = work_sync.Manner(dry_run=dry_run, allow_empty=allow_empty, allow_mass_forget=allow_mass_forget)
+    return work_sync.sync(session, folder, how)
 
 
 @app.command()
+@with_session(*ON_STORE)
 def status(
-    context: typer.Context,
-    *,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+    session: Session,
+) -> ExitCode:
     """Show what the store holds."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        raise typer.Exit(work.status(session))
+    return work.status(session)
 
 
 @app.command()
+@with_session(*ON_STORE)
 def doctor(
-    context: typer.Context,
-    *,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+    session: Session,
+) -> ExitCode:
     """Try each configured part for real: what works, what is missing, and how to mend it."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_models
+    from ecphoryrag.cli import work_models
 
-        raise typer.Exit(work_models.doctor(session))
+    return work_models.doctor(session)
 
 
 @app.command()
+@with_session(*ON_FILE)
 def reembed(
-    context: typer.Context,
+    session: Session,
     *,
     encoder: Annotated[
         str,
@@ -300,16 +257,11 @@ def reembed(
             "--encoder", metavar="NAME", callback=options.known_encoder, help="The encoder to move the store to."
         ),
     ],
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Move the store to another encoder. It stays readable, and switches at once when all vectors are there."""
-    session = Session.of(context, store, config, json)
-    with session.reporting():
-        from ecphoryrag.cli import work_models
+    from ecphoryrag.cli import work_models
 
-        raise typer.Exit(work_models.reembed(session, encoder))
+    return work_models.reembed(session, encoder)
 
 
 @app.command("eval")
@@ -348,36 +300,29 @@ def evaluate(
 
 
 @app.command()
+@with_session(*ON_FILE)
 def config(
-    context: typer.Context,
-    *,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+    session: Session,
+) -> ExitCode:
     """Show every setting, its value, where that came from, and the reason of the default."""
-    session = Session.of(context, store, config, json)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        raise typer.Exit(work.config(session))
+    return work.config(session)
 
 
 @model_app.command()
-def fetch(context: typer.Context, *, config: options.Config = None, json: options.Json = False) -> None:
+@with_session("config", "json")
+def fetch(session: Session) -> ExitCode:
     """Fetch the default language model into the cache folder, unless it is there."""
-    session = Session.of(context, config=config, json=json)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        raise typer.Exit(work.fetch_model(session))
+    return work.fetch_model(session)
 
 
 @model_app.command()
-def path(context: typer.Context, *, config: options.Config = None, json: options.Json = False) -> None:
+@with_session("config", "json")
+def path(session: Session) -> ExitCode:
     """Print where the language model's file is."""
-    session = Session.of(context, config=config, json=json)
-    with session.reporting():
-        from ecphoryrag.cli import work
+    from ecphoryrag.cli import work
 
-        raise typer.Exit(work.model_path(session))
+    return work.model_path(session)

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from ecphoryrag.cli import options
+from ecphoryrag.cli.codes import ExitCode
+from ecphoryrag.cli.commands import with_session
 from ecphoryrag.cli.session import Session
 
 bench_app = typer.Typer(
@@ -22,8 +23,9 @@ bench_app = typer.Typer(
 
 
 @bench_app.command()
+@with_session("json")
 def run(
-    context: typer.Context,
+    session: Session,
     configuration: Annotated[Path, typer.Argument(metavar="CONFIG", help="The configuration, a TOML file.")],
     *,
     out: Annotated[
@@ -62,54 +64,45 @@ def run(
             show_default=False,
         ),
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Ask what the configuration asks for and the run's folder does not hold yet."""
-    session = Session.of(context, json=json)
-    with session.reporting():
-        from ecphoryrag.cli import work_bench
+    from ecphoryrag.cli import work_bench
 
-        raise typer.Exit(
-            work_bench.run(session, work_bench.Running(configuration, out, limit, max_tokens, data, tuple(only or ())))
-        )
+    return work_bench.run(session, work_bench.Running(configuration, out, limit, max_tokens, data, tuple(only or ())))
 
 
 @bench_app.command()
+@with_session("json")
 def compare(
-    context: typer.Context,
+    session: Session,
     first: Annotated[str, typer.Argument(metavar="A", help="RUN, RUN:LABEL or RUN:LABEL@ENCODER.")],
     second: Annotated[str, typer.Argument(metavar="B", help="The same.")],
-    *,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Compare two sides question by question: paired bootstrap intervals and a paired t-test."""
-    session = Session.of(context, json=json)
-    with session.reporting():
-        from ecphoryrag.cli import work_bench
+    from ecphoryrag.cli import work_bench
 
-        raise typer.Exit(work_bench.compare(session, first, second))
+    return work_bench.compare(session, first, second)
 
 
 @bench_app.command()
+@with_session("json")
 def freeze(
-    context: typer.Context,
+    session: Session,
     chosen_from: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished development run.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; it must not be there.")],
     *,
     by: Annotated[str, typer.Option("--by", metavar="FIGURE", help="The figure to choose by.")] = "em",
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Choose each method's settings on development questions, and write them down for a run on test questions."""
-    session = Session.of(context, json=json)
-    with session.reporting():
-        from ecphoryrag.cli import work_bench
+    from ecphoryrag.cli import work_bench
 
-        raise typer.Exit(work_bench.freeze(session, chosen_from, out, by))
+    return work_bench.freeze(session, chosen_from, out, by)
 
 
 @bench_app.command()
+@with_session("json")
 def report(
-    context: typer.Context,
+    session: Session,
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of runs.")],
     *,
     out: Annotated[
@@ -120,11 +113,8 @@ def report(
         Path | None,
         typer.Option("--docs", metavar="FILE", help="Write the summary in Markdown there too.", show_default=False),
     ] = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Make report.md and the self-contained report.html of stored runs. No model is asked."""
-    session = Session.of(context, json=json)
-    with session.reporting():
-        from ecphoryrag.cli import work_bench
+    from ecphoryrag.cli import work_bench
 
-        raise typer.Exit(work_bench.report(session, runs, out, docs))
+    return work_bench.report(session, runs, out, docs)

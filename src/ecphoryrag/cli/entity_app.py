@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 
 from ecphoryrag.cli import options
+from ecphoryrag.cli.codes import ExitCode
+from ecphoryrag.cli.commands import ON_STORE, with_session
 from ecphoryrag.cli.session import Session, parse_where
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept with the decision.", show_default=False)]
@@ -28,8 +30,9 @@ def add_entity_commands(app: typer.Typer) -> None:
     app.command("eval-entities")(eval_entities)
 
 
+@with_session(*ON_STORE)
 def entities(
-    context: typer.Context,
+    session: Session,
     *,
     duplicates: Annotated[bool, typer.Option("--duplicates", help="List pairs that may be one, and why.")] = False,
     decisions: Annotated[bool, typer.Option("--decisions", help="List what was decided, with the numbers.")] = False,
@@ -39,31 +42,26 @@ def entities(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Lines at most.")] = 50,
     least: Least = None,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """List the entities, the most often met first; likely duplicates, decisions, or the mentions of one."""
     if duplicates + decisions + (name is not None) > 1:
         raise typer.BadParameter("choose one of --duplicates, --decisions and --name")
     if least is not None and not duplicates:
         raise typer.BadParameter("--least is for --duplicates")
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_entities as work
+    from ecphoryrag.cli import work_entities as work
 
-        if duplicates:
-            raise typer.Exit(work.duplicates(session, limit, least))
-        if decisions:
-            raise typer.Exit(work.decisions(session))
-        if name is not None:
-            raise typer.Exit(work.mentions(session, name, limit))
-        raise typer.Exit(work.entities(session, limit))
+    if duplicates:
+        return work.duplicates(session, limit, least)
+    if decisions:
+        return work.decisions(session)
+    if name is not None:
+        return work.mentions(session, name, limit)
+    return work.entities(session, limit)
 
 
+@with_session(*ON_STORE)
 def merge(
-    context: typer.Context,
+    session: Session,
     names: Annotated[list[str], typer.Argument(metavar="NAME OTHER...", help="Names of one thing.")],
     *,
     into: Annotated[
@@ -71,21 +69,16 @@ def merge(
         typer.Option("--into", metavar="NAME", help="The name to show; else the most frequent.", show_default=False),
     ] = None,
     reason: Reason = "",
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Decide that names are of one thing. Nothing is extracted again, and `unmerge` undoes it."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_entities as work
+    from ecphoryrag.cli import work_entities as work
 
-        raise typer.Exit(work.merge(session, names, into, reason))
+    return work.merge(session, names, into, reason)
 
 
+@with_session(*ON_STORE)
 def split(
-    context: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name that is of several things.")],
     *,
     qualifier: Annotated[
@@ -105,57 +98,40 @@ def split(
     ] = None,
     where: options.Where = None,
     reason: Reason = "",
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Decide that some mentions of a name are of another thing. `unmerge` undoes it."""
-    session = Session.of(context, store, config, json, encoder)
     pairs = []
     for chunk in chunks or ():
         document, _, ordinal = chunk.rpartition(":")
         if not document or not ordinal.isascii() or not ordinal.isdigit():
             raise typer.BadParameter(f"{chunk!r} is not ID:N, a document's id and a chunk's number")
         pairs.append((document, int(ordinal)))
-    with session.reporting():
-        from ecphoryrag.cli import work_entities as work
-        from ecphoryrag.decisions import Selection
+    from ecphoryrag.cli import work_entities as work
+    from ecphoryrag.decisions import Selection
 
-        selection = Selection(tuple(documents or ()), parse_where(where), tuple(pairs), tuple(mentions or ()))
-        raise typer.Exit(work.split(session, name, qualifier, selection, reason))
+    selection = Selection(tuple(documents or ()), parse_where(where), tuple(pairs), tuple(mentions or ()))
+    return work.split(session, name, qualifier, selection, reason)
 
 
+@with_session(*ON_STORE)
 def unmerge(
-    context: typer.Context,
+    session: Session,
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="Of the decision, by `entities --decisions`.")],
-    *,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Undo a merge or a split: what is shown is again as if it had not been made. The history keeps it."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_entities as work
+    from ecphoryrag.cli import work_entities as work
 
-        raise typer.Exit(work.unmerge(session, number))
+    return work.unmerge(session, number)
 
 
+@with_session(*ON_STORE)
 def eval_entities(
-    context: typer.Context,
+    session: Session,
     *,
     labels: Annotated[Path, typer.Option("--labels", metavar="FILE", help="Labelled pairs of mentions, as JSONL.")],
     least: Least = None,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Measure how well names are resolved, and what merging the likely duplicates would make of it."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_entities as work
+    from ecphoryrag.cli import work_entities as work
 
-        raise typer.Exit(work.evaluate(session, labels, least))
+    return work.evaluate(session, labels, least)

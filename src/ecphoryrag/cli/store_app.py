@@ -2,7 +2,7 @@
 
 As in :mod:`ecphoryrag.cli.app`, what a command needs is imported by that command alone.
 """
-# ruff: noqa: PLC0415, PLR0913 - the imports for the reason above; a command has one parameter an option
+# ruff: noqa: PLC0415 - the imports for the reason above; a command has one parameter an option
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 
 from ecphoryrag.cli import options
+from ecphoryrag.cli.codes import ExitCode
+from ecphoryrag.cli.commands import ON_FILE, ON_STORE, with_session
 from ecphoryrag.cli.session import Session
 
 
@@ -22,56 +24,42 @@ def add_store_commands(app: typer.Typer) -> None:
     app.command("import")(import_file)
 
 
+@with_session(*ON_FILE)
 def verify(
-    context: typer.Context,
+    session: Session,
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Look at every row of it, and at all that lies beside.")] = False,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Check the store and name what is wrong. Nothing is changed."""
-    session = Session.of(context, store, config, json)
-    with session.reporting():
-        from ecphoryrag.cli import work_store
+    from ecphoryrag.cli import work_store
 
-        raise typer.Exit(work_store.verify(session, deep=deep))
+    return work_store.verify(session, deep=deep)
 
 
+@with_session(*ON_STORE)
 def repair(
-    context: typer.Context,
-    *,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+    session: Session,
+) -> ExitCode:
     """Mend what can be made again from the texts in the store, and list what cannot. No document is removed."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_store
+    from ecphoryrag.cli import work_store
 
-        raise typer.Exit(work_store.repair(session))
+    return work_store.repair(session)
 
 
+@with_session(*ON_FILE)
 def backup(
-    context: typer.Context,
+    session: Session,
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The copy; it must not be there yet.")],
-    *,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Copy the store as it is at one moment. Others may read and write it meanwhile."""
-    session = Session.of(context, store, config, json)
-    with session.reporting():
-        from ecphoryrag.cli import work_store
+    from ecphoryrag.cli import work_store
 
-        raise typer.Exit(work_store.backup(session, target))
+    return work_store.backup(session, target)
 
 
+@with_session(*ON_FILE)
 def export(
-    context: typer.Context,
+    session: Session,
     *,
     output: Annotated[
         Path | None,
@@ -81,41 +69,31 @@ def export(
         options.ExportFormat, typer.Option("--format", help="All as JSONL, or the graph as GraphML or Parquet.")
     ] = options.ExportFormat.JSONL,
     vectors: Annotated[bool, typer.Option("--vectors", help="With the vectors of the passages (JSONL).")] = False,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Write all that the store holds as JSONL, or its graph for other tools; equal for stores that hold the same."""
-    session = Session.of(context, store, config, json)
     if session.json and output is None:
         raise typer.BadParameter("--json prints the outcome, and needs -o FILE for the export itself")
     if vectors and format != options.ExportFormat.JSONL:
         raise typer.BadParameter("--vectors is for --format jsonl")
     if format == options.ExportFormat.PARQUET and output is None:
         raise typer.BadParameter("--format parquet writes a folder: name it with -o")
-    with session.reporting():
-        from ecphoryrag.cli import work_store
+    from ecphoryrag.cli import work_store
 
-        if format != options.ExportFormat.JSONL:
-            raise typer.Exit(work_store.graph(session, output, format))
-        raise typer.Exit(work_store.export(session, output, vectors=vectors))
+    if format != options.ExportFormat.JSONL:
+        return work_store.graph(session, output, format)
+    return work_store.export(session, output, vectors=vectors)
 
 
+@with_session(*ON_STORE)
 def import_file(
-    context: typer.Context,
+    session: Session,
     source: Annotated[Path, typer.Argument(metavar="FILE", help="What `ecphory export` wrote, or JSONL of documents.")],
     *,
     reencode: Annotated[
         bool, typer.Option("--re-encode", help="Encode the passages anew, even if the file has vectors that fit.")
     ] = False,
-    encoder: options.Encoder = None,
-    store: options.Store = None,
-    config: options.Config = None,
-    json: options.Json = False,
-) -> None:
+) -> ExitCode:
     """Take in an export, or plain documents as JSONL. The store is made if it is not there."""
-    session = Session.of(context, store, config, json, encoder)
-    with session.reporting():
-        from ecphoryrag.cli import work_store
+    from ecphoryrag.cli import work_store
 
-        raise typer.Exit(work_store.import_file(session, source, reencode=reencode))
+    return work_store.import_file(session, source, reencode=reencode)
