@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ecphoryrag.errors import EcphoryError, InputError, NotAStore, StoreDamaged, StoreError
 from ecphoryrag.ports import Store
 from ecphoryrag.snapshot import Snapshot
-from ecphoryrag.store import open_store, snapshot_cache, sqlite
+from ecphoryrag.store import current, open_store, snapshot_cache
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, contents, indexed_document, sample
 from tests.support.reference_snapshot import reference_snapshot
 
@@ -175,7 +175,7 @@ def test_a_cache_written_while_its_documents_are_forgotten_does_not_stay(
 
     with opened(path) as store:
         store.commit(indexed_document("secret", "Zyxxyvex told Wvutsrq."))
-        monkeypatch.setattr(sqlite, "write_snapshot", forget_first)
+        monkeypatch.setattr(current, "write_snapshot", forget_first)
         with store.reading() as view:
             assert "zyxxyvex" in view.snapshot.entity_positions
     for file in path.parent.iterdir():

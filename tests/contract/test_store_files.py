@@ -28,7 +28,7 @@ from ecphoryrag.errors import (
     StoreTooNew,
 )
 from ecphoryrag.ports import Store
-from ecphoryrag.store import connections, guarded, open_store, schema, sqlite
+from ecphoryrag.store import connections, current, guarded, open_store, schema, sqlite
 from ecphoryrag.store.schema import APPLICATION_ID, FORMAT
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, contents, indexed_document, sample
 from tests.support.reference_snapshot import reference_snapshot
@@ -389,12 +389,22 @@ def test_the_cache_is_used_while_it_fits(path: Path, monkeypatch: pytest.MonkeyP
     def never(*_: object) -> None:
         raise AssertionError("built again")
 
-    monkeypatch.setattr(sqlite, "build_snapshot", never)
-    assert_sample(path)
+    monkeypatch.setattr(current, "build_snapshot", never)
+    with monkeypatch.context() as patch:
+        patch.setattr(current, "update_snapshot", never)
+        assert_sample(path)
+    new = indexed_document("new", "Brand New")
     with opened(path) as store:
-        store.commit(indexed_document("new", "Brand New"))
-        with pytest.raises(AssertionError, match="built again"), store.reading():
-            pass
+        store.commit(new)
+        with store.reading() as view:  # of the older cache, and what has changed since
+            assert contents(view.snapshot) == contents(reference_snapshot([*sample(), new]))
+        cache_of(path).unlink()
+        store.delete(["new"])
+        with store.reading() as view:  # of what is in memory
+            assert contents(view.snapshot) == contents(reference_snapshot(sample()))
+    cache_of(path).unlink(missing_ok=True)
+    with opened(path) as store, pytest.raises(AssertionError, match="built again"), store.reading():
+        pass
 
 
 def test_a_damaged_cache_is_noticed(path: Path) -> None:

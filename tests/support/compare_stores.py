@@ -73,7 +73,7 @@ def _rows(connection: apsw.Connection, table: str) -> dict[str, Counter[Row]]:
     read = ", ".join(_REFERENCES.get(column, f"t.{column}") for column in columns if column != "row")
     kept = ""
     if table == "properties":
-        kept = f"WHERE name NOT IN ({', '.join(repr(name) for name in _PROPERTIES_OF_ONE)})"
+        kept = f"WHERE name NOT LIKE 'change %' AND name NOT IN ({', '.join(map(repr, _PROPERTIES_OF_ONE))})"
     elif table == "extractors":
         kept = "WHERE row IN (SELECT extractor FROM documents)"
     found: dict[str, Counter[Row]] = {}

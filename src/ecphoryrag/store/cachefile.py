@@ -25,6 +25,8 @@ from safetensors.numpy import load, save
 
 from ecphoryrag.errors import StoreError
 
+_LONGEST_HEADER = 1 << 16
+"""Bytes; those of our files have some thousands."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -83,6 +85,17 @@ def read_cache(path: Path, stamp: str) -> Arrays | None:
     return arrays if header.get("checksum") == _checksum(stamp, arrays) else None
 
 
+def peeked_stamp(path: Path) -> str | None:
+    """The stamp that the file says it has, read without the rest of it and not checked; None if there is none."""
+    try:
+        data = _bytes(path, _LONGEST_HEADER)
+        size = int.from_bytes(data[:8], "little")
+        stamp = json.loads(data[8 : 8 + size])["__metadata__"]["stamp"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return stamp if isinstance(stamp, str) else None
+
+
 def kept_stamp(path: Path) -> str | None:
     """The stamp of the file, if its checksum holds; None if it is damaged. Raises OSError if it cannot be read."""
     data = _bytes(path)
@@ -94,14 +107,14 @@ def kept_stamp(path: Path) -> str | None:
     return stamp if isinstance(stamp, str) and read_cache(path, stamp) is not None else None
 
 
-def _bytes(path: Path) -> bytes:
-    """All of the file, but of no pipe, which would be waited for, and of no device. Raises OSError."""
+def _bytes(path: Path, most: int = -1) -> bytes:
+    """All of the file, or ``most`` bytes; of no pipe, which would be waited for, and of no device. Raises OSError."""
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "no file", str(path))
     with path.open("rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise FileNotFoundError(errno.ENOENT, "no file", str(path))
-        return file.read()
+        return file.read(most)
 
 
 def _checksum(stamp: str, arrays: Mapping[str, NDArray[Any]]) -> str:

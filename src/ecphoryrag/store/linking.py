@@ -54,6 +54,20 @@ def find_linked(
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
+def may_hold(names: Iterable[str], chunks: Sequence[bytes]) -> NDArray[np.bool_]:
+    """(chunks,) whether a chunk, by its word hashes, holds the first word of one of these names; never wrongly not."""
+    firsts = np.array([zlib.crc32(name.split(" ")[0].encode("utf-8")) for name in names], np.uint32)
+    words = np.frombuffer(b"".join(chunks), "<u4")
+    flags = np.zeros(1 << 16, np.bool_)  # a table that stays in the processor's cache, before the search proper
+    flags[firsts & 0xFFFF] = True
+    hits = np.flatnonzero(flags[words & 0xFFFF])
+    hits = hits[np.isin(words[hits], firsts)]
+    ends = np.cumsum([len(chunk) // 4 for chunk in chunks])
+    held = np.zeros(len(chunks), np.bool_)
+    held[np.searchsorted(ends, hits, side="right")] = True
+    return held
+
+
 _Index = dict[int, tuple[NDArray[np.uint64], dict[int, list[int]]]]
 """For each number of words: the hashes of the names, ascending, and the names that have each."""
 

@@ -79,8 +79,8 @@ def _check_unicode(document: Document) -> None:
             ) from error
 
 
-def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int, completed: Mapping[int, int]) -> None:
-    """Write the rows of a checked document; the caller holds the transaction.
+def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int, completed: Mapping[int, int]) -> int:
+    """Write the rows of a checked document; the caller holds the transaction. Returns the document's.
 
     ``completed`` gives by ordinal the extractors of chunks that had failed with the document's own.
     """
@@ -94,6 +94,7 @@ def insert(connection: apsw.Connection, indexed: IndexedDocument, extractor: int
         if chunk.ordinal in completed:
             connection.execute("INSERT INTO completions VALUES (?, ?)", (number, completed[chunk.ordinal]))
     insert_extractions(connection, placed, document.text)
+    return row
 
 
 def insert_chunk(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store.arrays import HALF
-from ecphoryrag.store.cachefile import Arrays, pack_strings, read_cache, unpack_strings, write_cache
+from ecphoryrag.store.cachefile import Arrays, pack_strings, peeked_stamp, read_cache, unpack_strings, write_cache
 from ecphoryrag.vectors import unit_rows
 
 LAYOUT = 2
@@ -57,6 +57,12 @@ def _pairs(arrays: Arrays, part: str) -> list[tuple[str, int]]:
         return []
     strings = unpack_strings(arrays[f"{part}.text"], arrays[f"{part}.offsets"])
     return list(zip(strings, arrays[f"{part}.entities"].tolist(), strict=True))
+
+
+def kept_under(path: Path) -> str | None:
+    """The stamp under which a snapshot is said to be kept there; see :func:`read_snapshot` for whether it is."""
+    stamp, mark = peeked_stamp(path), f"snapshot {LAYOUT} "
+    return stamp.removeprefix(mark) if stamp is not None and stamp.startswith(mark) else None
 
 
 def read_snapshot(path: Path, stamp: str) -> Snapshot | None:

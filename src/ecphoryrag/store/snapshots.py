@@ -47,7 +47,7 @@ def build_snapshot(connection: apsw.Connection, generation: int, half: NDArray[n
     linked = _linked(connection, chunk_rows, entity_rows, entity_keys, pairs)
     positions = {key: position for position, key in enumerate(entity_keys)}
     if resolution is None:
-        aliases = _aliases(connection, positions)
+        aliases = read_aliases(connection, positions)
     else:
         found = Resolved(connection, resolution, chunk_rows, entity_keys)
         cells = _ordered(found.mentions(entity_rows, NOT_ABOUT))
@@ -155,7 +155,8 @@ def _linked(
     return find_linked({int(at): entity_keys[at] for at in known}, words, mentioned, texts)
 
 
-def _aliases(connection: apsw.Connection, positions: dict[str, int]) -> NDArray[np.int32]:
+def read_aliases(connection: apsw.Connection, positions: dict[str, int]) -> NDArray[np.int32]:
+    """(a, 2) pairs of positions of entities that some text says are one thing, ascending."""
     pairs = {
         (min(positions[one], positions[other]), max(positions[one], positions[other]))
         for one, other in sql.rows(connection, "SELECT DISTINCT one, other FROM aliases")

@@ -17,6 +17,7 @@ from ecphoryrag.ports import Earlier, Exported, IndexedDocument, Replies, Revisi
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import remove_cache
+from ecphoryrag.store.changes import note_change
 from ecphoryrag.store.connections import (
     BUSY_SECONDS,
     ReaderPool,
@@ -26,6 +27,7 @@ from ecphoryrag.store.connections import (
     stop_logging,
     transaction,
 )
+from ecphoryrag.store.current import Current
 from ecphoryrag.store.deciding import Deciding
 from ecphoryrag.store.decisions import forget_documents
 from ecphoryrag.store.erase import GONE, erase, read_gone, set_gone
@@ -47,8 +49,6 @@ from ecphoryrag.store.rows import (
     read_document,
     read_indexed,
 )
-from ecphoryrag.store.snapshot_cache import read_snapshot, write_snapshot
-from ecphoryrag.store.snapshots import build_snapshot, read_vectors
 from ecphoryrag.store.status import read_erasure, read_incomplete, read_status
 from ecphoryrag.store.upgrade import open_writer
 from ecphoryrag.store.view import Beside, Shared, SqliteView, Stamp, read_stamp
@@ -119,6 +119,7 @@ class SqliteStore:
                 self._writer.close()
                 raise
         self._readers = ReaderPool(path)
+        self._current = Current(self._beside, encoder.dimension, self._newest)
 
     def _adopt(self, connection: apsw.Connection) -> None:
         """Write the encoder's identity into a new store, or compare it with the store's."""
@@ -149,9 +150,11 @@ class SqliteStore:
         return self._encoder
 
     @contextmanager
-    def _write(self, *, moving: bool = True) -> Iterator[apsw.Connection]:
+    def _write(self, *, moving: bool = True, changed: list[int] | None = None) -> Iterator[apsw.Connection]:
         """The writer, inside a transaction; if it is ``moving``, what readers see changes, and so does the generation.
 
+        ``changed`` is filled by the caller with the rows of all documents that it changes; without it what changes is
+        not known, and readers read all again.
         Raises EncoderMismatch if the store was moved to another encoder since it was opened.
         """
         with self._writing, translating(self._path):
@@ -169,8 +172,7 @@ class SqliteStore:
                     yield connection
                     _set(connection, "writer", self._ourselves)
                     if moving:
-                        _set(connection, "state", secrets.token_hex(8))
-                        connection.execute("UPDATE properties SET value = value + 1 WHERE name = 'generation'")
+                        _move_on(connection, changed)
             except apsw.BusyError as error:
                 raise self._busy(connection) from error
             self._unflushed = True
@@ -199,13 +201,15 @@ class SqliteStore:
         self, document: IndexedDocument, extractor: str | None, completed: Mapping[int, str]
     ) -> Literal["added", "updated"]:
         check(document, self._encoder.dimension)
-        with self._write() as connection:
+        changed: list[int] = []
+        with self._write(changed=changed) as connection:
             before = document_row(connection, document.document.id)
             if before is not None:
                 delete(connection, before)
                 self._note_gone(connection)
             others = {at: self._extractor_row(connection, identity) for at, identity in sorted(completed.items())}
-            insert(connection, document, self._extractor_row(connection, extractor), others)
+            row = insert(connection, document, self._extractor_row(connection, extractor), others)
+            changed += [row] if before is None else [before, row]
         return "added" if before is None else "updated"
 
     def earlier(self, id: str) -> Earlier | None:
@@ -220,9 +224,11 @@ class SqliteStore:
         Raises DocumentNotFound if the document is gone or has another content by now, and what :meth:`commit` raises.
         """
         check_revision(revision, self._encoder.dimension)
-        with self._write() as connection:
+        changed: list[int] = []
+        with self._write(changed=changed) as connection:
             if not revise(connection, revision, self._extractor_row(connection)):
                 raise self._changed(revision.document.id)
+            changed += _row(connection, revision.document.id)
             self._note_gone(connection)
 
     def note_sources(self, sources: Mapping[str, str | None]) -> None:
@@ -233,7 +239,7 @@ class SqliteStore:
             known = sql.rows(connection, _SOURCES, (json.dumps(list(sources)),))
             moved = [(sources[id_], id_) for id_, source in known if source != sources[id_]]
         if moved:
-            with self._write() as connection:
+            with self._write(changed=[]) as connection:  # no array holds it
                 connection.executemany("UPDATE documents SET source = ? WHERE id = ?", moved)
 
     def complete(self, id: str, content_hash: str, extractions: Mapping[int, Extraction]) -> None:
@@ -242,9 +248,11 @@ class SqliteStore:
         One transaction. Raises DocumentNotFound if the document is gone or has another content by now, and ValueError
         for a mention that does not stand where it says.
         """
-        with self._write() as connection:
+        changed: list[int] = []
+        with self._write(changed=changed) as connection:
             if not complete(connection, id, content_hash, extractions, self._extractor_row(connection)):
                 raise self._changed(id)
+            changed += _row(connection, id)
 
     def _changed(self, id: str) -> DocumentNotFound:
         return DocumentNotFound(
@@ -264,7 +272,8 @@ class SqliteStore:
         wanted = list(dict.fromkeys(ids))
         if not wanted:
             return
-        with self._write() as connection:
+        changed: list[int] = []
+        with self._write(changed=changed) as connection:
             rows = {id_: document_row(connection, id_) for id_ in wanted}
             missing = [id_ for id_, row in rows.items() if row is None]
             if missing:
@@ -272,6 +281,7 @@ class SqliteStore:
             for row in rows.values():
                 if row is not None:
                     delete(connection, row)
+                    changed.append(row)
             forget_documents(connection, wanted)
             self._note_gone(connection)
         self.flush()
@@ -288,8 +298,10 @@ class SqliteStore:
         """
         if not moves:
             return
-        with self._write() as connection:
+        changed: list[int] = []
+        with self._write(changed=changed) as connection:
             for id_, new, source in moves:
+                changed += _row(connection, id_)
                 if document_row(connection, id_) is None:
                     raise no_document(self._path, [id_])
                 if id_ != new and document_row(connection, new) is not None:
@@ -411,7 +423,7 @@ class SqliteStore:
         with self._sharing:
             if self._shared is not None and self._shared.stamp == stamp:
                 return self._shared
-            shared = Shared(stamp)
+            shared = Shared(stamp, None if self._shared is None else self._shared.newest())
             if self._shared is None or self._shared.stamp.generation <= stamp.generation:
                 self._shared = shared
             return shared
@@ -419,21 +431,12 @@ class SqliteStore:
     def _snapshot(self, connection: apsw.Connection, shared: Shared) -> Snapshot:
         with shared.lock:
             if shared.snapshot is None:
-                cache, stamp = self._beside.snapshot, json.dumps(shared.stamp)
-                shared.snapshot = read_snapshot(cache, stamp)
-                if shared.snapshot is None:
-                    half = read_vectors(connection, self._encoder.dimension)
-                    shared.snapshot = build_snapshot(connection, shared.stamp.generation, half)
-                    if self._beside.writable:
-                        write_snapshot(cache, stamp, shared.snapshot, half)
-                        self._withdraw_if_old(shared.stamp)
+                shared.snapshot = self._current.snapshot(connection, shared)
             return shared.snapshot
 
-    def _withdraw_if_old(self, stamp: Stamp) -> None:
-        """A cache that was written while documents were forgotten must not outlive them."""
+    def _newest(self) -> Stamp:
         with self._readers.connection() as newer:
-            if read_stamp(newer) != stamp:
-                remove_cache(self._beside.snapshot)
+            return read_stamp(newer)
 
     def decisions(self) -> Deciding:
         """Decisions about names: what is recorded, undone and listed."""
@@ -483,6 +486,19 @@ class SqliteStore:
                             stop_logging(writer)
                     finally:
                         writer.close()
+
+
+def _row(connection: apsw.Connection, id: str) -> list[int]:
+    row = document_row(connection, id)
+    return [] if row is None else [row]
+
+
+def _move_on(connection: apsw.Connection, changed: list[int] | None) -> None:
+    """Come to the next generation, which these documents tell from the last."""
+    before, state = read_stamp(connection), secrets.token_hex(8)
+    _set(connection, "state", state)
+    _set(connection, "generation", before.generation + 1)
+    note_change(connection, before.generation + 1, (before.state, state), changed)
 
 
 def _set(connection: apsw.Connection, name: str, value: int | str) -> None:

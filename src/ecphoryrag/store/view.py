@@ -41,7 +41,8 @@ class Stamp(NamedTuple):
 
 def read_stamp(connection: apsw.Connection) -> Stamp:
     """The stamp of what the connection's transaction sees."""
-    values: dict[str, Any] = dict(sql.rows(connection, "SELECT name, value FROM properties"))
+    query = "SELECT name, value FROM properties WHERE name IN ('store', 'generation', 'state')"
+    values: dict[str, Any] = dict(sql.rows(connection, query))
     return Stamp(values["store"], values["generation"], values["state"])
 
 
@@ -54,14 +55,22 @@ class Beside:
     writable: bool
 
 
+class Former(NamedTuple):
+    """An earlier snapshot, to make the next one of."""
+
+    stamp: Stamp
+    snapshot: Snapshot
+
+
 class Shared:
     """What all readings of one generation share; filled when first needed, safe for threads."""
 
-    def __init__(self, stamp: Stamp) -> None:
+    def __init__(self, stamp: Stamp, former: Former | None = None) -> None:
         self.stamp = stamp
         self.lock = threading.RLock()
         self.encoding = threading.Lock()
         self.snapshot: Snapshot | None = None
+        self.former = former
         self.entities: dict[int, Entity] = {}
         self.resolution: Resolution | None = None
         self.resolved = False
@@ -70,6 +79,10 @@ class Shared:
         self.entity_vectors: dict[str, Vectors] = {}
         self._texts: OrderedDict[int, Texts] = OrderedDict()
         self._characters = 0
+
+    def newest(self) -> Former | None:
+        """The newest snapshot that is at hand."""
+        return self.former if self.snapshot is None else Former(self.stamp, self.snapshot)
 
     def texts(self, connection: apsw.Connection, row: int) -> Texts:
         """Title and text of the document in this row."""
