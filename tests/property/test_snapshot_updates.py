@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ecphoryrag.ports import IndexedDocument
 from ecphoryrag.snapshot import Snapshot
 from ecphoryrag.store import current, open_store
+from ecphoryrag.store.snapshots import build_snapshot
 from tests.property.test_snapshot import IDS, QUICK, indexed_documents
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, contents, indexed_document
 from tests.support.reference_snapshot import reference_snapshot
@@ -149,7 +150,7 @@ def test_what_a_commit_does_not_tell_is_read_again(tmp_path: Path) -> None:
             plain.execute(spoil)
         store = open_store(path, ENCODER.identity, EXTRACTOR)
         with (
-            mock.patch.object(current, "build_snapshot", wraps=current.build_snapshot) as build,
+            mock.patch.object(current, "build_snapshot", wraps=build_snapshot) as build,
             store.reading() as view,
         ):
             assert contents(view.snapshot) == contents(reference_snapshot([one, other], dimension=8)), spoil
