@@ -28,7 +28,7 @@ from ecphoryrag.errors import (
     StoreTooNew,
 )
 from ecphoryrag.ports import Store
-from ecphoryrag.store import connections, current, guarded, open_store, schema, sqlite
+from ecphoryrag.store import connections, current, guarded, open_store, schema, sqlite, upgrade
 from ecphoryrag.store.schema import APPLICATION_ID, FORMAT
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, contents, indexed_document, sample
 from tests.support.reference_snapshot import reference_snapshot
@@ -181,14 +181,14 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         schema.Migration(FORMAT + 1, "make whole", succeed),
         schema.Migration(FORMAT + 2, "fail", fail),
     ]
-    monkeypatch.setattr(connections, "MIGRATIONS", tuple(migrations))
+    monkeypatch.setattr(upgrade, "MIGRATIONS", tuple(migrations))
     monkeypatch.setattr(connections, "FORMAT", FORMAT + 2)
     monkeypatch.setattr(guarded, "MIGRATIONS", tuple(migrations))
     with pytest.raises(RuntimeError, match="no more"), opened(path):
         pass
     with pytest.raises(StoreError, match=rf"format {FORMAT}.*open it once for writing"), opened(path, read_only=True):
         pass
-    monkeypatch.setattr(connections, "MIGRATIONS", tuple(migrations[:-1]))
+    monkeypatch.setattr(upgrade, "MIGRATIONS", tuple(migrations[:-1]))
     monkeypatch.setattr(connections, "FORMAT", FORMAT + 1)
     monkeypatch.setattr(guarded, "MIGRATIONS", tuple(migrations[:-1]))
     with opened(path) as store:
