@@ -182,14 +182,16 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         schema.Migration(FORMAT + 2, "fail", fail),
     ]
     monkeypatch.setattr(upgrade, "MIGRATIONS", tuple(migrations))
-    monkeypatch.setattr(connections, "FORMAT", FORMAT + 2)
+    for module in (connections, upgrade):
+        monkeypatch.setattr(module, "FORMAT", FORMAT + 2)
     monkeypatch.setattr(guarded, "MIGRATIONS", tuple(migrations))
     with pytest.raises(RuntimeError, match="no more"), opened(path):
         pass
     with pytest.raises(StoreError, match=rf"format {FORMAT}.*open it once for writing"), opened(path, read_only=True):
         pass
     monkeypatch.setattr(upgrade, "MIGRATIONS", tuple(migrations[:-1]))
-    monkeypatch.setattr(connections, "FORMAT", FORMAT + 1)
+    for module in (connections, upgrade):
+        monkeypatch.setattr(module, "FORMAT", FORMAT + 1)
     monkeypatch.setattr(guarded, "MIGRATIONS", tuple(migrations[:-1]))
     with opened(path) as store:
         assert store.status().documents == len(sample())
