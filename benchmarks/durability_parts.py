@@ -116,7 +116,8 @@ def disk(long: Long) -> Outcome:
     """A disk of 2 MB that fills up."""
     real, counted = fill_mounted(long.folder / "real"), fill_limited(long.folder / "counted")
     broken = [str(asdict(one)) for one in (real, counted) if one is not None and not _completed(one)]
-    figures: dict[str, JsonValue] = {"kept, counted": counted.kept, "error": counted.error.partition("(")[0]}
+    error = counted.error.partition("(")[0].replace(f"{long.folder}/", "")
+    figures: dict[str, JsonValue] = {"kept, counted": counted.kept, "error": error}
     return figures | {"kept, real": "no file system could be mounted" if real is None else real.kept}, broken
 
 

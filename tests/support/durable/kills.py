@@ -21,6 +21,7 @@ from tests.support.durable.story import (
     Step,
     Told,
     decided,
+    editions,
     exported,
     opened,
     rankings,
@@ -117,6 +118,8 @@ class Trial:
         self._drawn = random.Random(f"kills of {seed}")
         self._steps: list[Step] = []
         self._told = Told()
+        self._erased: list[str] = []
+        """Words of what was erased."""
 
     def begin(self, base: str, versions: dict[str, int]) -> None:
         """Write the story that begins with this store."""
@@ -149,6 +152,8 @@ class Trial:
             ended = END in said
             reached = len(self._steps) if ended else max((done - 1, *said)) + 1
             for finished in self._steps[done:reached]:
+                if finished.kind == "erase":
+                    self._erased += [word for id_, at in finished.versions.items() for word in editions(id_, at - 1)]
                 self._told = self._told.after(finished)
             done = reached
             step = None if done == len(self._steps) else self._steps[done]
@@ -173,21 +178,24 @@ class Trial:
         copy = self.folder / "look"
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir()
+        self._search()
         for file in self.folder.iterdir():
             if file.is_file() and file.name.startswith(("s.ecphory", "copy ")) and not file.name.endswith("-shm"):
                 shutil.copy(file, copy / file.name)
         path = copy / "s.ecphory"
         repairing = step is not None and step.kind == "repair"
+        erasing = step is not None and step.kind == "erase"
+        left_by = BESIDE_STORE | ({"erasure"} if erasing else set())
         if path.exists() and path.stat().st_size:
             flaws = wrong(path)
-            if any(flaw.kind not in BESIDE_STORE and not repairing and flaw.kind != "property" for flaw in flaws):
+            if any(flaw.kind not in left_by and not repairing and flaw.kind != "property" for flaw in flaws):
                 raise Broken(f"verify, before anything is opened: {flaws}")
         caches = caches_of(path)
         started = time.process_time()
         memory = opened(path, self._told.dimension)
         self.toll.slowest = max(self.toll.slowest, time.process_time() - started)
         with memory:
-            if repairing:
+            if repairing or erasing:
                 memory.repair()
             cached = list(rankings(memory)) if caches else []
             lines, found = exported(memory), Told({}, memory.status().encoder.dimension, decided(memory))
@@ -203,6 +211,13 @@ class Trial:
         for file in copy.glob("copy *"):
             if not file.name.endswith((".tmp", "-wal", "-journal")) and wrong(file):
                 raise Broken(f"the backup {file.name} is not sound: {wrong(file)}")
+
+    def _search(self) -> None:
+        """Look for what was erased in the bytes of all that is the store's."""
+        for file in self.folder.glob("s.ecphory*"):
+            content = file.read_bytes()
+            if found := [word for word in self._erased if word.encode() in content]:
+                raise Broken(f"{found} of what was erased in {file.name}")
 
     def _compare(self, step: Step | None, lines: dict[str, str], found: Told) -> None:
         dimension = found.dimension

@@ -40,7 +40,19 @@ DECIDED = '{"decision":'
 QUESTION = "Who met Bela Toth in Harbour 2?"
 
 Kind: TypeAlias = Literal[
-    "add", "update", "delete", "reembed", "import", "backup", "repair", "ask", "reopen", "merge", "split", "undo"
+    "add",
+    "update",
+    "delete",
+    "erase",
+    "reembed",
+    "import",
+    "backup",
+    "repair",
+    "ask",
+    "reopen",
+    "merge",
+    "split",
+    "undo",
 ]
 Versions: TypeAlias = Mapping[str, int]
 Decisions: TypeAlias = tuple[tuple[str, bool], ...]
@@ -58,7 +70,7 @@ class Step:
     number: int
     """Of the step in its story."""
     versions: Versions = field(default_factory=dict)
-    """What add, update and import bring; of what is deleted the ids alone count."""
+    """What add, update and import bring; of what is deleted or erased the ids alone count."""
     dimension: int = 0
     """Of the encoder that is moved to."""
     decision: str = ""
@@ -78,8 +90,10 @@ class Told:
         match step.kind:
             case "add" | "update" | "import":
                 return replace(self, versions={**self.versions, **step.versions})
-            case "delete":
-                return replace(self, versions={k: v for k, v in self.versions.items() if k not in step.versions})
+            case "delete" | "erase":
+                left = {k: v for k, v in self.versions.items() if k not in step.versions}
+                named = step.kind == "delete" or any(left.values())  # what nothing names any more is erased with them
+                return replace(self, versions=left, decisions=self.decisions if named else ())
             case "reembed":
                 return replace(self, dimension=step.dimension)
             case "merge" | "split" if step.decision not in dict(self.decisions):
@@ -94,7 +108,7 @@ class Told:
         after = self if step is None else self.after(step)
         if found.decisions not in (self.decisions, after.decisions):
             return False
-        if step is not None and step.kind == "delete":
+        if step is not None and step.kind in {"delete", "erase"}:
             return found.versions in (self.versions, after.versions) and found.dimension == self.dimension
         ids = {**self.versions, **after.versions}
         both = {id_: {self.versions.get(id_), after.versions.get(id_)} for id_ in ids}
@@ -128,6 +142,11 @@ def document(id: str, version: int) -> Document:
     return Document(id, " ".join(sentences), f"Harbour {id[-1]} ({id})", {"version": version})
 
 
+def editions(id: str, version: int) -> list[str]:
+    """The words that stand in the document alone, of each version up to this one."""
+    return [document(id, at).text.split(".")[0].rpartition(" ")[2] for at in range(1, version + 1)]
+
+
 def story(seed: int, length: int = 14, *, versions: Versions = MappingProxyType({})) -> list[Step]:
     """So many steps, beginning with these documents."""
     drawn = random.Random(seed)
@@ -137,6 +156,7 @@ def story(seed: int, length: int = 14, *, versions: Versions = MappingProxyType(
         *("add",) * 2,
         *("update",) * 3,
         *("delete",) * 3,
+        "erase",
         *("reembed",) * 2,
         *("import", "backup", "repair", "repair", "ask", "ask", "reopen"),
         *("merge", "split", "undo"),
@@ -154,7 +174,7 @@ def _step(drawn: random.Random, kind: Kind, number: int, told: Told) -> Step:
     match kind:
         case "add":
             return Step(kind, number, {f"doc{number}{letter}": 1 for letter in "abcd"[: drawn.randint(1, 4)]})
-        case "update" | "delete":
+        case "update" | "delete" | "erase":
             chosen = drawn.sample(there, min(len(there), drawn.randint(1, 2)))
             return Step(kind, number, {id_: told.versions[id_] + 1 for id_ in chosen})
         case "import":
@@ -265,6 +285,14 @@ def _delete(memory: Memory, step: Step, folder: Path) -> None:
     memory.forget(*sorted({one.id for one in memory.documents()} & step.versions.keys()))
 
 
+def _erase(memory: Memory, step: Step, folder: Path) -> None:
+    """Of what was deleted before the kill there is nothing left to name: then what was begun is finished."""
+    del folder
+    receipt = memory.forget(*sorted({one.id for one in memory.documents()} & step.versions.keys()), erase=True)
+    assert receipt is not None
+    assert receipt.complete, receipt
+
+
 def _reembed(memory: Memory, step: Step, folder: Path) -> None:
     kept = kept_encoder(folder / "s.ecphory")
     if kept is None or kept.dimension != step.dimension:
@@ -315,6 +343,7 @@ _TELLING: Mapping[Kind, Callable[[Memory, Step, Path], None]] = {
     "add": _add,
     "update": _add,
     "delete": _delete,
+    "erase": _erase,
     "reembed": _reembed,
     "import": _import,
     "backup": _backup,
