@@ -174,6 +174,24 @@ def test_what_add_took_in_is_adopted(memory: Memory, folder: Path) -> None:
     assert memory.sync("notes").forgotten == ("a.txt",)
 
 
+def test_what_add_took_in_and_is_gone_is_named_and_kept(
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its path begins at a working folder, which may have been another than the present one."""
+    memory.add_paths(["notes"])
+    for name in ("a.txt", "records.jsonl"):
+        (folder / name).unlink()
+    for dry_run in (True, False, False):
+        report = memory.sync("notes", dry_run=dry_run)
+        assert {one.source for one in report.kept} == {"a.txt", "r1", "r2"}
+        assert all("run `ecphory forget`" in one.reason for one in report.kept)
+        assert not report.forgotten
+    assert ids(memory) == IDS
+    monkeypatch.chdir(folder)
+    assert "a.txt" not in {one.source for one in memory.sync(".").kept}, "seen from there it would be another id"
+    assert ids(memory) == IDS
+
+
 def test_a_missing_or_empty_folder_is_refused(memory: Memory, folder: Path) -> None:
     memory.sync(folder)
     aside = folder.rename(folder.parent / "aside")

@@ -57,7 +57,8 @@ def _tell(session: Session, ids: tuple[str, ...], receipt: EraseReceipt | None, 
             screen.line(f"{len(ids)} would be forgotten; nothing was changed{hint}", HEAD)
             return
         gone = len(ids) if receipt is None else len(receipt.documents)
-        screen.line(f"{gone} forgotten", HEAD)
+        hint = "" if ids or receipt else ": no document is chosen so (`ecphory list` shows ids and sources)"
+        screen.line(f"{gone} forgotten{hint}", HEAD)
         if receipt is not None:
             show_receipt(screen, receipt)
 

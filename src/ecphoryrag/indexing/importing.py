@@ -221,7 +221,7 @@ class _Run:
                 self.put(one, name)
         if self.lines != self.total:
             self.failed.append(
-                Failure(name, f"it says that it holds {self.total} documents, and holds {self.lines}: it was cut off")
+                Failure(name, f"{self.total} lines are said to follow the first, and {self.lines} do: it was cut off")
             )
         try:
             self.store.decisions().record(self.decisions)

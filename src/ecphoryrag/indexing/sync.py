@@ -157,6 +157,15 @@ def plan_sync(
             plan.below.update(inner[:1])
         else:
             plan.kept.append(Failure(id_, reason))
+    plan.kept += [
+        Failure(
+            one.id,
+            f"its file {one.source} is not there, but that is a path from the folder that `ecphory add` was run in, "
+            "which may be another: if it is gone, run `ecphory forget` with this id",
+        )
+        for one in documents
+        if one.id not in seen.documents and _may_belong(one, plan.folder)
+    ]
     worked = {seen.documents[id_][2].source for id_ in (*plan.added, *plan.updated, *plan.completed)}
     plan.files = [file for source, file in seen.files.items() if source in worked]
     return plan
@@ -187,6 +196,15 @@ def _take(plan: Plan, seen: _Seen, file: Found, loaded: Loaded) -> None:
     elif isinstance(loaded, Failure):
         plan.failed.append(loaded)
         seen.blocked[file.source] = loaded.reason
+
+
+def _may_belong(document: DocumentSummary, folder: Path) -> bool:
+    """Whether it came from this folder if its path, which begins at some working folder, began at the present one."""
+    file = Path(_file(document.source))
+    here = Path(os.path.realpath(file.parent)) / file.name
+    if not document.source or file.is_absolute() or not here.is_relative_to(folder) or os.path.lexists(here):
+        return False
+    return file.suffix.lower() in RECORD_SUFFIXES or document.id == here.relative_to(folder).as_posix()
 
 
 def _belongs(document: DocumentSummary, folder: Path) -> bool:
