@@ -10,7 +10,8 @@ import pytest
 
 from ecphoryrag.errors import NotAStore
 from ecphoryrag.store import verify_store
-from ecphoryrag.store.connections import ReaderPool, first_bytes
+from ecphoryrag.store.connections import ReaderPool
+from ecphoryrag.store.standing import first_bytes
 from ecphoryrag.store.sqlite import SqliteStore
 from ecphoryrag.types import Document
 from tests.support.durable.disk import Plan, installed

@@ -18,6 +18,7 @@ from ecphoryrag.store.faults import translating
 from ecphoryrag.store.guarded import check_schema, guard
 from ecphoryrag.store.lexical import VOCABULARIES
 from ecphoryrag.store.schema import APPLICATION_ID, FORMAT
+from ecphoryrag.store.standing import Standing, check_one_name, check_own_log, leave_log
 
 BUSY_SECONDS = 5.0
 """How long to wait for another writer: a transaction is one document, so milliseconds are usual."""
@@ -48,7 +49,10 @@ def connect_writer(path: Path, *, create: bool, busy_seconds: float = BUSY_SECON
     """
     check_path(path, create=create)
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    check_one_name(path)
     with translating(path):
+        if path.exists():
+            check_own_log(path)
         connection = _configured(apsw.Connection(str(path.absolute()), flags=flags), busy_seconds)
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("PRAGMA secure_delete = ON")
@@ -64,6 +68,7 @@ def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS, any_format: b
     """
     check_path(path, create=False)
     with translating(path):
+        check_own_log(path)
         try:
             return _open_reader(path, busy_seconds, any_format=any_format)
         except apsw.ReadOnlyError:  # a rollback journal that only one who may write can roll back
@@ -198,6 +203,7 @@ class ReaderPool:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._standing = Standing(path)
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
         self._closed = False
@@ -208,6 +214,7 @@ class ReaderPool:
         with self._lock:
             if self._closed:
                 raise StoreError(f"The store {self._path} has been closed; open it again.")
+            self._standing.check()
             connection = self._idle.pop() if self._idle else None
         if connection is not None and _left_half_done(connection):
             _let_go(connection)
@@ -223,7 +230,7 @@ class ReaderPool:
                 if keep:
                     self._idle.append(connection)
             if not keep:
-                _let_go(connection)
+                self._let_go(connection)
 
     def close(self) -> None:
         """Close what is idle now, and what is in use once it is given back."""
@@ -231,7 +238,12 @@ class ReaderPool:
             self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
-            _let_go(connection)
+            self._let_go(connection)
+
+    def _let_go(self, connection: apsw.Connection) -> None:
+        if not self._standing.holds():
+            leave_log(connection)
+        _let_go(connection)
 
 
 def _left_half_done(connection: apsw.Connection) -> bool:
@@ -247,17 +259,3 @@ def _let_go(connection: apsw.Connection) -> None:
     """Close what only reads: nothing can be lost by it, so a disk that fails just now is no failure of the reading."""
     with suppress(apsw.Error):
         connection.close()
-
-
-def first_bytes(path: Path, count: int) -> bytes:
-    """The beginning of a store's file, also while it is open in this process.
-
-    Not by ``open``: closing a file lets go of all locks that the process holds on it, SQLite's among them. Raises
-    apsw.Error.
-    """
-    size = path.stat().st_size
-    file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
-    try:
-        return file.xRead(min(count, size), 0)
-    finally:
-        file.xClose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -46,6 +47,20 @@ def copy_store(path: Path, temporary: Path, *, any_format: bool = False) -> None
             raise
         backup.close()
         copy.execute("PRAGMA journal_mode = DELETE")
+
+
+def make_as_private(file: Path, store: Path) -> None:
+    """Make the file, empty, for those alone who may read the store, whatever the process gives a new file.
+
+    Raises OSError, FileExistsError among them.
+    """
+    mode = stat.S_IMODE(store.stat().st_mode) & 0o666
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        if hasattr(os, "fchmod"):
+            os.fchmod(handle, mode | stat.S_IRUSR | stat.S_IWUSR)
+    finally:
+        os.close(handle)
 
 
 def put_new(temporary: Path, target: Path) -> None:

@@ -122,7 +122,7 @@ def erase(access: Access, ids: Sequence[str], replies: Replies | None) -> EraseR
     return EraseReceipt(
         path=str(access.path),
         documents=tuple(there),
-        already_gone=tuple(id_ for id_ in wanted if id_ not in there),
+        already_gone=tuple(_without(wanted, there)),
         rows=rows,
         files=found.files,
         needles=len(needles.all),
@@ -142,10 +142,15 @@ def _look(access: Access, wanted: Sequence[str]) -> tuple[bool, list[str]]:
     with access.reading() as connection:
         pending = read_gone(connection) == ERASING
         there = [id_ for id_ in wanted if document_row(connection, id_) is not None]
-    missing = [id_ for id_ in wanted if id_ not in there]
+    missing = _without(wanted, there)
     if missing and not pending:
         raise no_document(access.path, missing)
     return pending, there
+
+
+def _without(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
+    known = frozenset(there)
+    return [id_ for id_ in wanted if id_ not in known]
 
 
 def _delete(access: Access, there: Sequence[str], others: Sequence[str]) -> tuple[Traces, dict[str, int]]:
@@ -159,6 +164,7 @@ def _delete(access: Access, there: Sequence[str], others: Sequence[str]) -> tupl
         rows = [row for id_ in there if (row := document_row(connection, id_)) is not None]
         for row in rows:
             traces.add_document(connection, row)
+        traces.add_encoded(connection)
         for row in rows:
             delete(connection, row)
         forget_documents(connection, there)
@@ -170,17 +176,17 @@ def _delete(access: Access, there: Sequence[str], others: Sequence[str]) -> tupl
 def _forget_names(connection: apsw.Connection, traces: Traces) -> None:
     """Take names that no document has any more out of what was decided about names: here they would be the last trace.
 
-    A merge of more than two names loses that name alone.
+    A merge of more than two names loses that name alone, also if it was the one to show.
     """
     for key in traces.keys:
         if sql.row(connection, "SELECT 1 FROM entities WHERE key = ?", (key,)) is not None:
             continue
         connection.execute(
             "DELETE FROM decisions WHERE (target = ?1 OR number IN (SELECT decision FROM decided_keys WHERE key = ?1)) "
-            "AND (kind != 'merge' OR target = ?1 OR "
-            "(SELECT count(*) FROM decided_keys WHERE decision = decisions.number) <= 2)",
+            "AND (kind != 'merge' OR (SELECT count(*) FROM decided_keys WHERE decision = decisions.number) <= 2)",
             (key,),
         )
+        connection.execute("UPDATE decisions SET target = NULL WHERE kind = 'merge' AND target = ?", (key,))
         connection.execute("DELETE FROM decided_keys WHERE key = ?", (key,))
 
 

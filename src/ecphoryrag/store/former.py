@@ -12,7 +12,6 @@ import itertools
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ import apsw
 
 from ecphoryrag.errors import StoreError
 from ecphoryrag.store.connections import beside
-from ecphoryrag.store.copying import UNFINISHED, copy_store, put_new, remove_unfinished, unfinished
+from ecphoryrag.store.copying import UNFINISHED, copy_store, make_as_private, put_new, remove_unfinished, unfinished
 from ecphoryrag.types import Failure
 
 FORMER = ".format-"
@@ -47,7 +46,7 @@ def keep_former(path: Path, found: int) -> Path:
             if UNFINISHED in left.name:  # of a process that was killed
                 left.unlink(missing_ok=True)
         _check_room(path)
-        _make(temporary, path)
+        make_as_private(temporary, path)
         try:
             copy_store(path, temporary, any_format=True)
             kept = _name(temporary, path, found)
@@ -107,17 +106,6 @@ def _check_room(path: Path) -> None:
     free = shutil.disk_usage(path.absolute().parent).free
     if free < wanted + MARGIN:
         raise OSError(None, f"it needs {wanted + MARGIN} bytes, and {free} are free")
-
-
-def _make(temporary: Path, path: Path) -> None:
-    """Make the file, for those alone who may read the store."""
-    mode = stat.S_IMODE(path.stat().st_mode) & 0o666
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        if hasattr(os, "fchmod"):
-            os.fchmod(handle, mode | stat.S_IRUSR | stat.S_IWUSR)
-    finally:
-        os.close(handle)
 
 
 def _name(temporary: Path, path: Path, found: int) -> Path:

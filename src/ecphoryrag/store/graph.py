@@ -23,8 +23,9 @@ import scipy.sparse as sp
 from ecphoryrag.errors import StoreError, StoreNotFound
 from ecphoryrag.ports import View
 from ecphoryrag.snapshot import ABOUT_KINDS
-from ecphoryrag.store.connections import check_path, first_bytes
+from ecphoryrag.store.connections import check_path
 from ecphoryrag.store.faults import translating
+from ecphoryrag.store.standing import first_bytes
 from ecphoryrag.types import AboutKind, DocumentSummary, Entity, GraphReport, Mention
 
 GraphFormat: TypeAlias = Literal["graphml", "parquet"]

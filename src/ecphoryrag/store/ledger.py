@@ -20,8 +20,9 @@ from ecphoryrag.errors import NotAStore, StoreBusy, StoreDamaged, StoreError, St
 from ecphoryrag.ports import Vectors
 from ecphoryrag.store import sql
 from ecphoryrag.store.connections import COMPANIONS, beside, transaction
-from ecphoryrag.store.ledger_file import ASIDE, LedgerFile, inode, open_file, put_aside
+from ecphoryrag.store.ledger_file import ASIDE, LedgerFile, open_file, put_aside
 from ecphoryrag.store.scrubbing import scrub_file
+from ecphoryrag.store.standing import inode
 from ecphoryrag.store.traces import held
 from ecphoryrag.types import Generation, Purpose, Spending, Usage
 
@@ -268,11 +269,12 @@ class SqliteLedger:
         """The file, opened if it is not or is another by now; the caller holds the lock."""
         if self._closed:
             raise StoreError(f"The ledger {self._path} has been closed; open it again.")
-        if self._file is not None and self._file.inode != inode(self._path):
+        if self._file is not None and not self._file.stands():
             self._release()
         if self._file is None:
             self._seen = inode(self._path)
-            self._file = open_file(self._path, writable=self._writable, create=create and self._writable)
+            store = self._path.with_name(self._path.name.removesuffix(LEDGER))
+            self._file = open_file(self._path, writable=self._writable, create=create and self._writable, store=store)
         return self._file
 
     def _release(self) -> None:

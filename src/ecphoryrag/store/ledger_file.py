@@ -7,7 +7,7 @@ import itertools
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,7 +24,9 @@ from ecphoryrag.store.connections import (
     stop_logging,
     transaction,
 )
+from ecphoryrag.store.copying import make_as_private
 from ecphoryrag.store.guarded import guard
+from ecphoryrag.store.standing import inode, leave_log
 
 APPLICATION_ID = 0x4563704C
 """``EcpL``: by this the file says that it is a ledger of this package."""
@@ -93,7 +95,13 @@ class LedgerFile:
     writable: bool
     inode: tuple[int, int]
     """Which file this is, whatever stands at the path by now."""
+    process: int = field(default_factory=os.getpid)
+    """Which has opened it: locks are not taken along into a forked one."""
     _logging: bool = False
+
+    def stands(self) -> bool:
+        """Whether it is still the file at its path, and in the process that opened it."""
+        return self.inode == inode(self.path) and self.process == os.getpid()
 
     def log(self) -> None:
         """Write through a write-ahead log from now on; at the next call, if others are reading without one just now."""
@@ -124,14 +132,17 @@ class LedgerFile:
     def close(self) -> None:
         """Release the file, as one that opens without a log if no other connection uses it."""
         with suppress(apsw.Error):  # all that was kept is in the file or its log already
-            if self._logging and self.inode == inode(self.path):  # SQLite leaves the log of a file that was moved
+            if not self.stands():
+                leave_log(self.connection)
+            elif self._logging:
                 stop_logging(self.connection)
         with suppress(apsw.Error):
             self.connection.close()
 
 
-def open_file(path: Path, *, writable: bool, create: bool) -> LedgerFile | None:
-    """The ledger at this path, made if need be and if ``create``; None if there is none.
+def open_file(path: Path, *, writable: bool, create: bool, store: Path | None = None) -> LedgerFile | None:
+    """The ledger at this path, made if need be and if ``create``, for those who may read the ``store``; None if there
+    is none.
 
     If it cannot be written, it is opened for reading. Raises NotAStore for a file of something else or with something
     else as its log, StoreDamaged, StoreTooNew, and apsw.Error.
@@ -147,6 +158,8 @@ def open_file(path: Path, *, writable: bool, create: bool) -> LedgerFile | None:
     writable = writable and os.access(path.absolute().parent, os.W_OK) and (not exists or os.access(path, os.W_OK))
     if not exists and not writable:
         return None
+    if not exists and store is not None:
+        _make(path, store)
     connection = _connected(path, writable=writable)
     try:
         _configure(connection)
@@ -190,6 +203,16 @@ def put_aside(path: Path) -> Path:
         target.unlink()
         raise
     return target
+
+
+def _make(path: Path, store: Path) -> None:
+    try:
+        if store.is_file():
+            make_as_private(path, store)
+    except FileExistsError:
+        pass  # another process has made it just now
+    except OSError as error:
+        raise apsw.CantOpenError(f"{path}: {error.strerror}") from error
 
 
 def _connected(path: Path, *, writable: bool) -> apsw.Connection:
@@ -248,12 +271,3 @@ def _salt(connection: apsw.Connection, path: Path) -> bytes:
     if not isinstance(salt, bytes) or len(salt) != SALT_BYTES:
         raise StoreDamaged(f"{path} lacks its salt")
     return salt
-
-
-def inode(path: Path) -> tuple[int, int]:
-    """Which file is at the path now; (0, 0) if none is."""
-    try:
-        status = path.stat()
-    except OSError:
-        return (0, 0)
-    return (status.st_dev, status.st_ino)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -67,16 +68,19 @@ def search(files: Sequence[Path], needles: Sequence[bytes]) -> list[Searched]:
     return [Searched(Path(path), size, tuple(found), why) for path, size, found, why in reply]
 
 
-def found_in(data: bytes, needles: dict[bytes, list[tuple[int, bytes]]], table: np.ndarray) -> set[int]:
-    """Numbers of the needles that are in the data; ``needles`` by their first four bytes, ``table`` of their hashes."""
+ByStart: TypeAlias = dict[bytes, dict[int, dict[bytes, list[int]]]]
+"""Numbers of needles by their first four bytes, their length and themselves: thousands may begin alike."""
+
+
+def found_in(data: bytes, needles: ByStart, table: np.ndarray) -> set[int]:
+    """Numbers of the needles that are in the data; ``table`` is of the hashes of their first four bytes."""
     found: set[int] = set()
     for shift in range(SHORTEST):
         words = np.frombuffer(data, "<u4", count=max(len(data) - shift, 0) // 4, offset=min(shift, len(data)))
         places = np.flatnonzero(table[_hashes(words)]) * 4 + shift
         for place in places.tolist():
-            for number, needle in needles.get(data[place : place + SHORTEST], ()):
-                if number not in found and data.startswith(needle, place):
-                    found.add(number)
+            for length, alike in needles.get(data[place : place + SHORTEST], {}).items():
+                found.update(alike.get(data[place : place + length], ()))
     return found
 
 
@@ -86,11 +90,11 @@ def _hashes(words: np.ndarray) -> np.ndarray:
     return shifted
 
 
-def prepared(needles: Sequence[bytes]) -> tuple[dict[bytes, list[tuple[int, bytes]]], np.ndarray]:
+def prepared(needles: Sequence[bytes]) -> tuple[ByStart, np.ndarray]:
     """The needles as :func:`found_in` wants them."""
-    by_start: dict[bytes, list[tuple[int, bytes]]] = {}
+    by_start: ByStart = {}
     for number, needle in enumerate(needles):
-        by_start.setdefault(needle[:SHORTEST], []).append((number, needle))
+        by_start.setdefault(needle[:SHORTEST], {}).setdefault(len(needle), {}).setdefault(needle, []).append(number)
     table = np.zeros(2**_BITS, np.bool_)
     table[_hashes(np.frombuffer(b"".join(by_start), "<u4"))] = True
     return by_start, table

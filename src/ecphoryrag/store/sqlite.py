@@ -49,6 +49,7 @@ from ecphoryrag.store.rows import (
     read_document,
     read_indexed,
 )
+from ecphoryrag.store.standing import Standing, leave_log
 from ecphoryrag.store.status import read_erasure, read_incomplete, read_status
 from ecphoryrag.store.upgrade import open_writer
 from ecphoryrag.store.view import Beside, Shared, SqliteView, Stamp, read_stamp
@@ -118,6 +119,7 @@ class SqliteStore:
                     error.add_note(notice)
                 self._writer.close()
                 raise
+        self._standing = Standing(path)
         self._readers = ReaderPool(path)
         self._current = Current(self._beside, encoder.dimension, self._newest)
 
@@ -163,6 +165,7 @@ class SqliteStore:
                 raise StoreError(f"The store {self._path} has been closed; open it again.")
             if connection is None:
                 raise StoreReadOnly(f"The store {self._path} was opened read-only; open it for writing.")
+            self._standing.check()
             try:
                 if not self._logging:
                     start_logging(connection, BUSY_SECONDS)
@@ -342,6 +345,7 @@ class SqliteStore:
             connection = self._writer
             if connection is None or not self._unflushed:
                 return
+            self._standing.check()
             try:
                 if self._gone:
                     remove_cache(self._beside.snapshot)
@@ -482,7 +486,9 @@ class SqliteStore:
                 writer, self._writer = self._writer, None
                 with translating(self._path):
                     try:
-                        if self._logging:
+                        if not self._standing.holds():
+                            leave_log(writer)
+                        elif self._logging:
                             stop_logging(writer)
                     finally:
                         writer.close()

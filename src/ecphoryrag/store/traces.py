@@ -62,7 +62,7 @@ class Traces:
         self.runs.update(dict.fromkeys(_RUN.findall(text)))
 
     def add_document(self, connection: apsw.Connection, row: int) -> None:
-        """Take all that the store holds of the document in this row."""
+        """Take all that the store holds of the document in this row, but for what was encoded of its entities."""
         for query in _STRINGS:
             for values in sql.rows(connection, query, (row,)):
                 for value in values:
@@ -74,9 +74,11 @@ class Traces:
             for (value,) in sql.rows(connection, query, (row,)):
                 if len(value) >= NUMBERS and any(value[:NUMBERS]):
                     self.numbers[value[:NUMBERS]] = None
-        keys = [key for (key,) in sql.rows(connection, _KEYS, (row,))]
-        self.keys.update(dict.fromkeys(keys))
-        self.encoded.update(dict.fromkeys(_encoded(connection, keys)))
+        self.keys.update((key, None) for (key,) in sql.rows(connection, _KEYS, (row,)))
+
+    def add_encoded(self, connection: apsw.Connection) -> None:
+        """Take what was encoded of the entities of all documents taken so far: once, for many share the same ones."""
+        self.encoded.update(dict.fromkeys(_encoded(connection, list(self.keys))))
 
 
 def _is_json(value: str) -> bool:

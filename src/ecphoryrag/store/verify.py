@@ -15,7 +15,7 @@ import apsw
 from ecphoryrag.errors import EcphoryError, NotAStore, StoreDamaged, StoreError, StoreTooNew
 from ecphoryrag.store import sql
 from ecphoryrag.store.cachefile import kept_stamp
-from ecphoryrag.store.connections import beside, check_path, first_bytes, format_of, open_reader, transaction
+from ecphoryrag.store.connections import beside, check_path, format_of, open_reader, transaction
 from ecphoryrag.store.decisions import decision_faults
 from ecphoryrag.store.faults import SYMPTOMS, translating
 from ecphoryrag.store.guarded import guard, schema_faults
@@ -37,6 +37,7 @@ from ecphoryrag.store.ledger_file import open_file
 from ecphoryrag.store.lexical import VOCABULARIES
 from ecphoryrag.store.schema import FORMAT
 from ecphoryrag.store.sqlite import CACHE, VECTORS
+from ecphoryrag.store.standing import check_own_log, first_bytes
 from ecphoryrag.store.status import read_erasure
 from ecphoryrag.store.view import read_stamp
 from ecphoryrag.types import Flaw, Severity, VerifyReport
@@ -62,7 +63,8 @@ _REMEDIES: dict[str, tuple[Severity, str]] = {
 def verify_store(path: Path, *, deep: bool = False) -> VerifyReport:
     """Check the store at this path, and with ``deep`` every row of it; never changes a byte of it.
 
-    Raises StoreNotFound, NotAStore for a file of something else, StoreTooNew and StoreBusy.
+    Raises StoreNotFound, NotAStore for a file of something else, StoreTooNew, StoreBusy, and StoreError if the log
+    beside it is another store's.
     """
     started = time.perf_counter()
     check_path(path, create=False)
@@ -115,6 +117,7 @@ class Flaws:
 def _check_file(path: Path, flaws: Flaws, *, deep: bool) -> tuple[int, int, int, int]:
     if first_bytes(path, len(MAGIC)) != MAGIC:
         raise NotAStore(f"{path} does not begin as an SQLite file does: it is something else, or was overwritten.")
+    check_own_log(path)
     flags = apsw.SQLITE_OPEN_READONLY
     with closing(guard(apsw.Connection(str(path.absolute()), flags=flags))) as connection:
         connection.set_busy_timeout(5000)
