@@ -25,8 +25,8 @@ from ecphoryrag.models.fakes import HashEncoder
 from ecphoryrag.settings import Settings
 
 def documents():
-    for number in range(100):
-        yield {"id": f"new {number}", "text": "Carol Danvers flew over Ohio. " * 20 + str(number)}
+    for number in range(70):
+        yield {"id": f"new {number}", "text": "Carol Danvers flew over Ohio. " * 4 + str(number)}
     os.kill(os.getpid(), 9)
 
 Memory.open(sys.argv[1], encoder=HashEncoder(), settings=Settings()).add(documents())
