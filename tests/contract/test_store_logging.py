@@ -11,8 +11,8 @@ import pytest
 from ecphoryrag.errors import NotAStore
 from ecphoryrag.store import verify_store
 from ecphoryrag.store.connections import ReaderPool
-from ecphoryrag.store.standing import first_bytes
 from ecphoryrag.store.sqlite import SqliteStore
+from ecphoryrag.store.standing import first_bytes
 from ecphoryrag.types import Document
 from tests.support.durable.disk import Plan, installed
 from tests.support.durable.story import damage, document, opened

@@ -120,7 +120,7 @@ def test_in_a_folder_that_cannot_be_written_nothing_is_changed(path: Path, monke
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr(former, "_make", refuse)
+        patched.setattr(former, "make_as_private", refuse)
         with pytest.raises(StoreError, match=r"format 1 .*Permission denied\. Nothing was changed: free space"):
             open_store(path, ENCODER.identity, EXTRACTOR)
     assert (path.read_bytes(), names(path)) == (data, {NAME})
