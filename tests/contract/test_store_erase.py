@@ -22,6 +22,7 @@ from ecphoryrag.settings import load_settings
 from ecphoryrag.store import connections, open_store, raw_bytes, repair_store, sqlite, verify_store
 from ecphoryrag.store import erase as erasing
 from ecphoryrag.store import traces as erase_traces
+from ecphoryrag.store.entities import read_entities
 from ecphoryrag.store.ledger import open_ledger
 from ecphoryrag.types import Document, Generation, Heading, Spending, Usage
 from tests.support.indexed_documents import ENCODER, EXTRACTOR, indexed_document, sample
@@ -351,12 +352,11 @@ def test_a_merge_of_three_names_outlives_the_one_that_it_shows(path: Path) -> No
 
 def test_what_documents_share_is_read_once_not_with_each(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With each, erasing half of 8,000 documents that name one place took minutes."""
-    read = erase_traces.read_entities
     calls = []
 
     def counted(*arguments: Any) -> Any:
         calls.append(1)
-        return read(*arguments)
+        return read_entities(*arguments)
 
     monkeypatch.setattr(erase_traces, "read_entities", counted)
     with opened(path) as store:

@@ -24,7 +24,7 @@ from ecphoryrag.store.connections import (
     stop_logging,
     transaction,
 )
-from ecphoryrag.store.copying import make_as_private
+from ecphoryrag.store.copying import make_as_private, put_new, unfinished
 from ecphoryrag.store.guarded import guard
 from ecphoryrag.store.standing import inode, leave_log
 
@@ -206,11 +206,17 @@ def put_aside(path: Path) -> Path:
 
 
 def _make(path: Path, store: Path) -> None:
+    """Make the file, empty; under another name first, for closing it would let go of the locks that another connection
+    of this process has taken on it by then."""
+    temporary = unfinished(path)
     try:
         if store.is_file():
-            make_as_private(path, store)
-    except FileExistsError:
-        pass  # another process has made it just now
+            make_as_private(temporary, store)
+            try:
+                with suppress(FileExistsError):  # another process, or thread, has made it just now
+                    put_new(temporary, path)
+            finally:
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         raise apsw.CantOpenError(f"{path}: {error.strerror}") from error
 
