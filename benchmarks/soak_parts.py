@@ -20,6 +20,7 @@ from ecphoryrag.errors import EcphoryError
 from ecphoryrag.evaluation.dataset import Dataset, Question
 from ecphoryrag.evaluation.metrics import score
 from ecphoryrag.evaluation.ranking import rank_documents
+from ecphoryrag.indexing.extracting import threads_for
 from ecphoryrag.memory import Memory
 from ecphoryrag.settings import ChunkSettings, IndexingSettings, ModelsSettings, OpenAISettings, Settings
 from ecphoryrag.text.tokens import count_tokens
@@ -330,7 +331,8 @@ def killing(soak: Soak) -> tuple[Figures, Verdicts]:
     return figures, {
         f"{soak.kills} kills, and an end": len(done.runs) == soak.kills and not whole.failed,
         "no call was paid for twice except those in flight": not done.paid_again(),
-        "no more were in flight than at once": max(done.in_flight(), default=0) <= settings.models.openai.concurrency,
+        "no more were in flight than threads": max(done.in_flight(), default=0)
+        <= threads_for(settings.models.openai.concurrency),
         "the store equals that of an undisturbed run on the same replies": replayed["differences"] == [],
     }
 

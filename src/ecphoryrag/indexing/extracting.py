@@ -27,6 +27,11 @@ _GLANCE = 0.5
 """Seconds of one waiting for the threads: Ctrl-C does not end a waiting on every system."""
 
 
+def threads_for(parallel: int) -> int:
+    """Threads that keep so many calls under way; as many calls at most are made whose replies are not kept yet."""
+    return parallel + parallel // SPARE
+
+
 class Extracting(Protocol):
     """Documents being extracted, and those that are finished."""
 
@@ -122,7 +127,7 @@ class Crew:
         self.spent = Usage()
         self._works = works
         self._extractor = extractor
-        self._crew = extractor.parallel + extractor.parallel // SPARE
+        self._crew = threads_for(extractor.parallel)
         self._threads: list[threading.Thread] = []
         self._waiting: deque[tuple[Work, Chunk]] = deque()
         self._handed: SimpleQueue[tuple[Work, Chunk] | None] = SimpleQueue()
