@@ -269,7 +269,7 @@ class SqliteLedger:
         """The file, opened if it is not or is another by now; the caller holds the lock."""
         if self._closed:
             raise StoreError(f"The ledger {self._path} has been closed; open it again.")
-        if self._file is not None and not self._file.stands():
+        if self._file is not None and not self._file.standing.holds():
             self._release()
         if self._file is None:
             self._seen = inode(self._path)
@@ -300,7 +300,7 @@ class SqliteLedger:
 
         False if it could not be, so that it is still there.
         """
-        seen = self._seen if self._file is None else self._file.inode
+        seen = self._seen if self._file is None else self._file.standing.inode
         self._release()
         if inode(self._path) != seen:
             return True

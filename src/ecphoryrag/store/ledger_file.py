@@ -7,7 +7,7 @@ import itertools
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,7 +26,7 @@ from ecphoryrag.store.connections import (
 )
 from ecphoryrag.store.copying import make_as_private, put_new, unfinished
 from ecphoryrag.store.guarded import guard
-from ecphoryrag.store.standing import inode, leave_log
+from ecphoryrag.store.standing import Standing, leave_log
 
 APPLICATION_ID = 0x4563704C
 """``EcpL``: by this the file says that it is a ledger of this package."""
@@ -93,15 +93,8 @@ class LedgerFile:
     connection: apsw.Connection
     salt: bytes
     writable: bool
-    inode: tuple[int, int]
-    """Which file this is, whatever stands at the path by now."""
-    process: int = field(default_factory=os.getpid)
-    """Which has opened it: locks are not taken along into a forked one."""
+    standing: Standing
     _logging: bool = False
-
-    def stands(self) -> bool:
-        """Whether it is still the file at its path, and in the process that opened it."""
-        return self.inode == inode(self.path) and self.process == os.getpid()
 
     def log(self) -> None:
         """Write through a write-ahead log from now on; at the next call, if others are reading without one just now."""
@@ -132,7 +125,7 @@ class LedgerFile:
     def close(self) -> None:
         """Release the file, as one that opens without a log if no other connection uses it."""
         with suppress(apsw.Error):  # all that was kept is in the file or its log already
-            if not self.stands():
+            if not self.standing.holds():
                 leave_log(self.connection)
             elif self._logging:
                 stop_logging(self.connection)
@@ -163,7 +156,7 @@ def open_file(path: Path, *, writable: bool, create: bool, store: Path | None = 
     connection = _connected(path, writable=writable)
     try:
         _configure(connection)
-        file = LedgerFile(path, connection, b"", writable, inode(path))
+        file = LedgerFile(path, connection, b"", writable, Standing(path))
         with transaction(
             connection, "DEFERRED"
         ):  # one that another process makes just now is there whole or not at all

@@ -36,11 +36,12 @@ def inode(path: Path) -> tuple[int, int]:
 
 
 class Standing:
-    """Which file a store was opened at, and by which process."""
+    """Which file a store, or a ledger, was opened at, and by which process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._inode = inode(path)
+        self.inode = inode(path)
+        """Which file it was, whatever stands at the path by now."""
         self._process = os.getpid()
 
     def check(self) -> None:
@@ -50,7 +51,7 @@ class Standing:
                 f"The store {self._path} was opened by process {self._process}, of which this one is a fork, and locks "
                 "are not taken along: nothing was done. Open the store in each process for itself."
             )
-        if inode(self._path) != self._inode:
+        if inode(self._path) != self.inode:
             raise StoreError(
                 f"The file of the store {self._path} was moved, replaced or removed while it was open here. Nothing "
                 "was done: open the store again, once the file that is meant is at this path."
@@ -58,7 +59,7 @@ class Standing:
 
     def holds(self) -> bool:
         """Whether :meth:`check` would pass."""
-        return os.getpid() == self._process and inode(self._path) == self._inode
+        return os.getpid() == self._process and inode(self._path) == self.inode
 
 
 def leave_log(connection: apsw.Connection) -> None:
